@@ -11,6 +11,7 @@
 #include "problem/problem.h"
 #include "search/engine.h"
 
+#define TABLES 4 /* held at once by an engine, usually, beside the problem */
 #define FAULT(to, st, ...) ap_diag_add((to)->ctx->diag, AP_ERROR, st, NULL, NULL, __VA_ARGS__)
 
 static enum ap_status check_next(struct ap_writing *to, const struct ap_problem *p, const char *engine)
@@ -137,7 +138,7 @@ enum ap_status ap_solve(struct ap_writing *to, const char *path, const char **re
 	const struct ap_settings *o = to->set;
 	const struct ap_budget budget = {
 		.work = (uint64_t)o->work_limit,
-		.table_bytes = (size_t)o->planner_memory,
+		.table_bytes = (size_t)o->planner_memory / TABLES,
 		.gap = o->gap < 0 ? 0 : o->gap / 100,
 		.no_fold = !o->fold,
 	};

@@ -12,7 +12,7 @@
 #define PRECISE 0x1p-6 /* costs this much smaller than before deserve a closer look */
 
 enum { POLISH_PASSES = 8, BYTES_PER_CELL = 512, DROPPED_PART = 8 };
-enum { STEPS_PER_ROW = 16 }; /* of an iteration, to compare work with other engines */
+enum { STEPS_PER_ROW = 128 }; /* of an iteration, to compare work with other engines */
 
 struct relaxation {
 	struct ap_ilp *s;

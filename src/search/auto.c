@@ -17,12 +17,14 @@
  */
 #include <math.h>
 
+#include "base/arena.h"
+#include "base/attempt.h"
 #include "search/engines.h"
 
 #define NAME "auto"
 
 enum {
-	STEP = 8, /* steps of a large elimination that take as long as one of integer_programming */
+	STEP = 4, /* steps of a large elimination that take as long as one of integer_programming */
 	SHARE = 2, /* integer_programming gets one part in so many of the work that is left; */
 	TRIAL = 4, /* one step for so many of an elimination that is possible; */
 	TIES = 4 /* the search for the smallest optimum, of all work before */
@@ -64,6 +66,36 @@ static struct ap_budget part(const struct ap_budget *budget, uint64_t work, cons
 	return own;
 }
 
+struct elimination {
+	struct ap_ctx *ctx;
+	const struct ap_problem *p;
+	const struct ap_budget *budget;
+	struct ap_choice *out;
+};
+
+static void run(void *user)
+{
+	struct elimination *e = user;
+
+	ap_dp_solve(e->ctx, e->p, e->budget, e->out);
+}
+
+/* dynamic_programming once something is known: where memory runs out in it, it has found nothing. */
+static void eliminate(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	struct ap_choice *out)
+{
+	struct elimination e = {ctx, p, budget, out};
+	struct ap_arena *made;
+
+	if (!ap_attempt_apart(ctx, run, NULL, &e, &made)) {
+		ap_choice_none(ctx, p, NAME, out);
+		return;
+	}
+	if (out->pick)
+		out->pick = ap_arena_memdup(ctx->arena, out->pick, p->n * sizeof *out->pick);
+	ap_arena_destroy(made);
+}
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -77,7 +109,7 @@ static void settle_ties(struct ap_ctx *ctx, const struct ap_problem *p, const st
 	struct ap_choice other;
 
 	own.whole = true;
-	ap_dp_solve(ctx, p, &own, &other);
+	eliminate(ctx, p, &own, &other);
 	out->work += other.work;
 	if (other.outcome == AP_OUT_OPTIMAL)
 		out->pick = other.pick;
@@ -106,7 +138,7 @@ static void solve_wide(struct ap_ctx *ctx, const struct ap_problem *p, const str
 	own = part(budget, left, out);
 	if (budget->work == 0 && out->ahead)
 		own.work = 0;
-	ap_dp_solve(ctx, p, &own, &other);
+	eliminate(ctx, p, &own, &other);
 	add(p, &other, out);
 }
 

@@ -9,7 +9,7 @@
 #include "search/engine.h"
 #include "unit.h"
 
-enum { MAX_N = 8, STEP = 8 };
+enum { MAX_N = 8, STEP = 4 };
 
 static uint64_t case_count(void)
 {
@@ -146,7 +146,8 @@ static const struct hard_spec left_open[] = {
 	{HARD_GRID, 10, 10, 10, HARD_NODES, .memory = true, .seed = 1},
 };
 
-/* Proven, with little more work and memory than integer_programming alone takes, and without GLPK, too. */
+/* Proven, with work and memory like those of integer_programming alone (which branches otherwise from another
+ * start), and without GLPK, too. */
 START_LOOP_TEST(what_is_too_wide_is_proven, AP_COUNT(left_open))
 {
 	struct ap_ctx ctx = helped_ctx(), alone = ctx_create(false);
@@ -162,7 +163,7 @@ START_LOOP_TEST(what_is_too_wide_is_proven, AP_COUNT(left_open))
 	ck_assert_double_eq(c.cost, other.cost);
 	printf("work %" PRIu64 ", of integer_programming %" PRIu64 ", held %zu KiB\n", c.work / STEP, other.work,
 		room >> 10);
-	ck_assert_uint_le(c.work / STEP, other.work * 2);
+	ck_assert_uint_le(c.work / STEP, other.work * 3);
 	ck_assert_uint_lt(room, (size_t)64 << 20);
 	alone.helpers = "/nonexistent";
 	other = solved(&alone, "auto", p, &(struct ap_budget){0});
