@@ -78,6 +78,7 @@ static void plan(struct dp *d)
 		.table_bytes = ap_budget_bytes(d->budget),
 		.work = d->budget->work,
 		.by_memory = d->p->memory_limit != AP_NO_LIMIT,
+		.whole = d->budget->whole,
 		.no_share = d->options->no_share,
 	};
 	d->elim = ap_elim_plan(d->ctx, d->p, &options);

@@ -720,7 +720,7 @@ const struct ap_elim *ap_elim_plan(struct ap_ctx *ctx, const struct ap_problem *
 	for (;; cap = cap / 8 > least ? cap / 8 : least) {
 		const struct graph *best = best_plan(ctx, p, options, cap);
 		work_splits |= !best->split && best->cells * sizeof(double) <= (double)options->table_bytes;
-		if (fits(best, options) || cap <= least) {
+		if (fits(best, options) || cap <= least || (options->whole && best->split)) {
 			struct ap_elim *e = AP_NEW(ctx->scratch, struct ap_elim);
 
 			*e = (struct ap_elim){

@@ -79,6 +79,7 @@ struct ap_elim_options {
 	size_t table_bytes; /* limit of all tables of an evaluation together */
 	uint64_t work; /* limit of one evaluation; 0: none */
 	bool by_memory; /* nodes that differ only in memory are different */
+	bool whole; /* a plan that has to be split is of no use: the first one tells */
 	bool no_share; /* treat all eliminations as different */
 };
 

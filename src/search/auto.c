@@ -24,7 +24,7 @@
 #define NAME "auto"
 
 enum {
-	STEP = 4, /* steps of a large elimination that take as long as one of integer_programming */
+	STEP = 2, /* steps of a large elimination that take as long as one of integer_programming */
 	SHARE = 2, /* integer_programming gets one part in so many of the work that is left; */
 	TRIAL = 4, /* one step for so many of an elimination that is possible; */
 	TIES = 4 /* the search for the smallest optimum, of all work before */

@@ -9,7 +9,7 @@
 #include "search/engine.h"
 #include "unit.h"
 
-enum { MAX_N = 8, STEP = 4 };
+enum { MAX_N = 8, STEP = 2 };
 
 static uint64_t case_count(void)
 {
