@@ -46,7 +46,7 @@ static const int32_t *const *draw(struct trial *t, const char *route, const int3
 	struct ap_ctx ctx = t->f.ctx;
 	bool good;
 
-	t->f.step.executor = r->executor;
+	trial_executor(t, r->executor);
 	ctx.diag = ap_diag_create(ctx.arena, false);
 	picked = trial_counts(t);
 	for (ap_id i = 0; picked && i < t->f.graph->nnode; i++)

@@ -33,7 +33,7 @@ static void each_route(struct trial *t, route_property *property)
 
 	for (size_t i = 0; (r = ap_route_at(i)); i++)
 		if (r->complete) {
-			t->f.step.executor = r->executor;
+			trial_executor(t, r->executor);
 			property(t, r);
 		}
 }

@@ -103,6 +103,12 @@ static void make_spaces(struct trial *t)
 			&t->space[i]);
 }
 
+void trial_executor(struct trial *t, enum ap_executor executor)
+{
+	t->f.step.executor = executor;
+	make_spaces(t);
+}
+
 static void describe(struct trial *t, int64_t ndev, int64_t per_server, const char *chip)
 {
 	const struct ap_step *s = &t->f.step;

@@ -33,6 +33,9 @@ void trial_close(struct trial *t);
  * spaces are those of the staged graph. False: fewer operators than stages. */
 bool trial_staged(struct trial *t, uint32_t nstage, uint32_t nsegment);
 
+/* Who runs the step from now on, with spaces of his. */
+void trial_executor(struct trial *t, enum ap_executor executor);
+
 /* Aborts the test with a message, the case and its graph. */
 void trial_fail(const struct trial *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), noreturn));
