@@ -104,6 +104,8 @@ section == "redistributions" && /^   "/ {
 	back = key == "back_steps" && steps != ""
 	if (key == "back_steps" && !back)
 		steps = "back "
+	if (key == "shares")
+		steps = "shared"
 	move[key] = value_of($0)
 	next
 }

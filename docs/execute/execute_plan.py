@@ -35,8 +35,8 @@ class Files:
         self.partial = plan["settings"]["executor"] != "generic"
         self.loss = plan["graph"]["outputs"][0]
         moves = {}
-        for r in plan["redistributions"]:
-            moves.setdefault(r["to"], {})[r["operand"]] = r
+        for index, r in enumerate(plan["redistributions"]):
+            moves.setdefault(r["to"], {})[r["operand"]] = dict(r, index=index)
         self.opers, self.alone = ([
             Oper(o, {**(of_graph.get(o["name"], {}).get("attrs") or {}),
                      "sequence_first": o.get("sequence_first", 0)}, moves.get(o["name"], {}),

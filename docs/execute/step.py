@@ -206,6 +206,7 @@ class Step:
         self.opers, self.source, self.weights = opers, source, weights
         self.wanted, self.partial, self.nbatch = wanted, partial, nbatch
         self.values, self.grads, self.runs, self.use_grads = {}, {}, {}, {}
+        self.copies, self.waiting = {}, {}  # by redistribution: what others share; their gradients
         self.late = {}  # gradients of weights that another stage sent, which go back once
 
     def operand(self, k, i, m):
@@ -227,8 +228,13 @@ class Step:
                     whole = np.split(whole, self.nbatch, d)[m]
             layout = layout_of_pairs(move_to["from_layout"]) if move_to else oper.in_layout[i]
             value = cut(whole, layout, oper.ranks)
+        if move_to and "shares" in move_to:
+            need((move_to["shares"], m) in self.copies, tensor, "has no copy to share")
+            return list(self.copies[move_to["shares"], m])
         for step in move_to["steps"] if move_to else []:
             value = move(value, step)
+        if move_to:
+            self.copies[move_to["index"], m] = list(value)
         return value
 
     def forward(self, k, m):
@@ -261,7 +267,11 @@ class Step:
                 self.add(self.use_grads, (k, i), grads)
             elif once and m is not None and not self.partial:
                 self.add(self.late, (k, i), grads)
+            elif "shares" in oper.moves.get(i, {}):
+                self.add(self.waiting, (oper.moves[i]["shares"], m), grads)
             else:
+                others = self.waiting.pop((oper.moves.get(i, {}).get("index"), m), None)
+                grads = [a + b for a, b in zip(grads, others)] if others else grads
                 self.add(self.grads, (tensor, None if once else m), self.brought_back(k, i, grads))
 
     def brought_back(self, k, i, grads):
@@ -333,6 +343,7 @@ class Step:
         for m in range(0 if stages else self.nbatch):
             self.run_slot(loss, None, False, m)
             self.run_slot(loss, None, True, m)
+        need(not self.waiting, "gradients wait for one whose way back they share")
         for k in reversed(once):
             self.gather_late(k)
             self.backward(k, None)

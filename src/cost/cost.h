@@ -84,6 +84,8 @@ struct ap_flow {
 	bool shown; /* by a view of a lent result: what is held is charged to the view's readers */
 	uint16_t share; /* if the producer is not charged with the result: the number of operands
 	                   that may share it, each charged with a part; else 0 */
+	uint16_t sharers; /* number of operands that may share the copy and the way back, each charged
+	                     with an equal part; 0: only this one has it */
 	uint32_t sets; /* if made anew: sets recomputed one at a time, each charged with a part */
 	int64_t in_flight; /* copies that a search charges if it is kept and not made anew */
 	int64_t size[AP_MAX_RANK]; /* extents for one micro-batch */
@@ -91,7 +93,7 @@ struct ap_flow {
 struct ap_move_cost {
 	double forward_s, backward_s; /* per step; backward_s includes making the copy again */
 	double again_s; /* part of backward_s for that */
-	double objective_s; /* in the additive objective, quantised */
+	double objective_s; /* its part in the additive objective, quantised */
 	int64_t kept_bytes; /* the redistributed copy of one micro-batch, 0 if layouts are equal or
 	                       it is not kept; if it is made anew, the edge's share of what
 	                       recomputing brings back */

@@ -242,6 +242,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_step *step = ap_pricer_step(pr);
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	int n = ap_reshard_moves(a, b, ap_reshard_ways(step), steps), bytes = ap_dtype_bytes(f->dtype);
+	int sharers = f->sharers > 0 ? f->sharers : 1;
 	double times = f->once ? 1 : (double)step->micro_batches;
 	struct steps_cost sum;
 
@@ -263,7 +264,8 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
 		out->again_s = out->forward_s;
 	out->backward_s += out->again_s;
-	out->objective_s = ap_quantise_s(out->forward_s + out->backward_s, step->quantum_s);
+	out->charged_bytes /= sharers;
+	out->objective_s = ap_quantise_s((out->forward_s + out->backward_s) / sharers, step->quantum_s);
 }
 
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
@@ -295,6 +297,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->returns = in->returns;
 	out->shown = in->share > 0 && tasks[node].bound->row->unit == AP_OP_VIEW;
 	out->share = in->share;
+	out->sharers = in->sharers;
 	out->sets = tasks[node].recompute_sets;
 	out->in_flight = tasks[node].in_flight;
 	for (int d = 0; d < t->shape.rank; d++) {

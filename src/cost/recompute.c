@@ -139,6 +139,16 @@ static void deal(const struct ap_again_layers *l, const struct ap_recompute_firs
 	}
 }
 
+/* What the graph says of the cell of a layer, or of the innermost around it that says anything. */
+static unsigned said_of(const struct ap_graph *g, const struct ap_map *cells, const char *layer)
+{
+	ap_id c = ap_cell_find(cells, layer);
+
+	while (c != AP_NONE && !g->cell[c].again)
+		c = g->cell[c].parent;
+	return c == AP_NONE ? AP_RECOMPUTE_NONE : g->cell[c].again;
+}
+
 static bool is_list_of(const struct ap_recompute_first *first, const struct ap_again_layers *l)
 {
 	return (first->nrow == 1 && (first->ncol == 1 || first->ncol == l->nstage)) ||
@@ -153,6 +163,7 @@ void ap_recompute_layers(struct ap_ctx *ctx, const struct ap_graph *g, const str
 		.nsegment = step->pipe ? step->pipe->nsegment : 1};
 	uint32_t npart = (uint32_t)(h.nstage * h.nsegment);
 	int64_t *place = AP_NEW_N(ctx->arena, int64_t, npart), *most = AP_NEW_N(ctx->arena, int64_t, npart);
+	struct ap_map *cells = ap_map_create(ctx->scratch);
 	struct ap_family_chain chain;
 	struct ap_again_layer *at;
 
@@ -164,13 +175,16 @@ void ap_recompute_layers(struct ap_ctx *ctx, const struct ap_graph *g, const str
 	for (ap_id i = 0; i < g->nnode; i++)
 		if (chain.layer[i] >= 0)
 			h.count[(uint32_t)chain.layer[i] * npart + (uint32_t)part_of(&h, &g->node[i])]++;
+	for (ap_id c = 0; c < g->ncell; c++)
+		ap_map_put_str(cells, g->cell[c].name, NULL);
 	for (uint32_t k = 0; k < chain.n; k++) {
 		for (uint32_t p = 1; p < npart; p++)
 			if (h.count[k * npart + p] > h.count[k * npart + at[k].part])
 				at[k].part = p;
 		at[k].name = chain.name[k];
 		at[k].place = place[at[k].part]++;
-		at[k].what = step->training ? step->recompute : AP_RECOMPUTE_NONE;
+		at[k].what = !step->training ? AP_RECOMPUTE_NONE
+			: step->recompute | said_of(g, cells, chain.name[k]);
 	}
 	for (uint32_t f = 0; step->training && is_staged(g, step) && f < step->nrecompute_first; f++) {
 		const struct ap_recompute_first *first = &step->recompute_first[f];
@@ -413,7 +427,16 @@ static void mark_cores(struct marking *k, const struct ap_again_layers *l, const
 	ap_arena_release(k->ctx->scratch, scratch);
 }
 
-/* What the step asks for. */
+bool ap_recompute_is_asked(const struct ap_graph *g, const struct ap_step *step)
+{
+	bool any = step->recompute || step->nrecompute_first > 0;
+
+	for (ap_id c = 0; c < g->ncell; c++)
+		any |= g->cell[c].again != AP_RECOMPUTE_NONE;
+	return step->training && any;
+}
+
+/* What the step and words of cells ask for. */
 static void mark_asked(struct marking *k, const struct ap_step *step)
 {
 	struct ap_mark scratch = ap_arena_mark(k->ctx->scratch);
@@ -465,7 +488,7 @@ void ap_recompute_mark(struct ap_ctx *ctx, const struct ap_graph *g, const struc
 	}
 	mark_groups(&k, group, k.whole);
 	ap_arena_release(k.ctx->scratch, scratch);
-	if (step->recompute || step->nrecompute_first > 0)
+	if (ap_recompute_is_asked(g, step))
 		mark_asked(&k, step);
 	/* An operator's own setting takes precedence; AP_NONE marks operators that must not be
 	 * recomputed. */
@@ -608,6 +631,27 @@ static void note_cells(struct naming *k)
 			note_cell(k, c, members[c]);
 }
 
+/* Notes cells with words for layers that are no layer, and in which none lies. */
+static void note_said(struct naming *k)
+{
+	struct ap_family_chain chain;
+
+	ap_family_chain(k->ctx, k->g, &chain);
+	for (ap_id c = 0; c < k->g->ncell; c++) {
+		const char *name = k->g->cell[c].name;
+		size_t len = strlen(name);
+		bool any = !k->g->cell[c].again;
+
+		for (uint32_t i = 0; i < chain.n && !any; i++)
+			any = strncmp(chain.name[i], name, len) == 0 &&
+				(chain.name[i][len] == '.' || !chain.name[i][len]);
+		if (!any)
+			note(k, ap_arena_printf(k->ctx->arena, "nothing of cell \"%s\" is recomputed: it is "
+				"no layer NAME.0, NAME.1, .. and none is in it",
+				ap_diag_name(k->ctx->diag, name)));
+	}
+}
+
 /* The step with one word of what is asked for. */
 static struct ap_step with_one(struct ap_ctx *ctx, const struct ap_step *step, unsigned what)
 {
@@ -673,6 +717,7 @@ enum ap_status ap_recompute_notes(struct ap_ctx *ctx, const struct ap_graph *g,
 		return AP_OK;
 	ap_recompute_mark(ctx, g, step, mark);
 	note_cells(&k);
+	note_said(&k);
 	ap_arena_release(ctx->scratch, scratch);
 	return k.st;
 }

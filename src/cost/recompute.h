@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators that are computed again for the backward pass: by a primitive's own flag, else by cells,
- * else by what the step asks of layers (graph/family.h) in the words of graph/again.h; the core of
- * attention also where there are no layers.
+ * else by what the step and words of cells ask of layers (graph/family.h) in the words of graph/again.h;
+ * the core of attention also where there are no layers.
  *
  * All operators of a cell, a layer or a part of one (cost/layer_parts.h) are marked except those whose
  * results leave it, so what passes from one to the next is kept. Norms and activation functions are
@@ -55,6 +55,9 @@ struct ap_again_layers { /* layers one behind the other, and what each computes 
  * first. O(operators * numbers in a cell's name). */
 void ap_recompute_layers(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	struct ap_again_layers *out);
+
+/* Does the step or a word of a cell ask for anything? */
+bool ap_recompute_is_asked(const struct ap_graph *g, const struct ap_step *step);
 
 /* Holds what the step asks for against the layers of a graph with its stages: AP_USAGE, reported with `said`
  * in front, if a list does not fit the stages or is larger. One number for all parts may be larger than

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "cost/optimizer.h"
 #include "cost/recompute.h"
 #include "rule/attr.h"
@@ -53,6 +54,7 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
 	o->regather = o->shardable && (step->optimizer_level >= 3 || k->again[node].regather);
 	o->updated = !k->dealt || k->dealt[n->in[i]];
+	o->sharer = AP_NONE;
 }
 
 static bool is_weight(const struct ap_graph *g, ap_id tensor)
@@ -362,6 +364,67 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 	ap_arena_release(ctx->scratch, scratch);
 }
 
+struct sharing { /* what operands that may share a copy have in common; compared by its bytes */
+	const struct ap_op_row *row;
+	ap_id tensor;
+	uint32_t operand, recompute_set;
+	int32_t stage, segment;
+	uint8_t dtype, batch, grad, kept, again, cast, spare[6];
+};
+
+/* Finds sharers of activations that a pass over a micro-batch reads. */
+static void find_sharers(struct ap_ctx *ctx, const struct filling *k)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	struct {
+		struct ap_task_operand *in;
+		ap_id id;
+	} *found;
+	AP_VEC(uint32_t) count = {0};
+	AP_VEC(ap_id) first = {0};
+	size_t n = 0, operands = 0;
+
+	for (ap_id i = 0; i < k->g->nnode; i++)
+		operands += k->g->node[i].bound.nin;
+	found = ap_arena_alloc_raw(ctx->scratch, operands + 1, sizeof *found);
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *node = &k->g->node[i];
+
+		for (uint16_t x = 0; x < node->bound.nin; x++) {
+			struct ap_task_operand *in = &k->in[i][x];
+			struct sharing key = {.row = node->bound.row, .tensor = node->in[x], .operand = x,
+				.recompute_set = k->task[i].recompute_set, .stage = node->stage,
+				.segment = node->segment, .dtype = (uint8_t)node->bound.in[x].dtype,
+				.batch = in->batch, .grad = in->grad, .kept = in->kept,
+				.again = in->again, .cast = in->cast};
+			bool fresh;
+			ap_id id;
+
+			if (in->kind != AP_TENSOR_ACT || node->once || node->peer >= 0 || in->returns ||
+				k->g->tensor[node->in[x]].nuse < 2)
+				continue;
+			id = ap_map_put(seen, &key, sizeof key, &fresh);
+			if (fresh) {
+				AP_PUSH(ctx->scratch, count, 0);
+				AP_PUSH(ctx->scratch, first, i);
+			}
+			count.v[id]++;
+			found[n].in = in;
+			found[n++].id = id;
+		}
+	}
+	for (size_t j = 0; j < n; j++) {
+		uint32_t sharers = count.v[found[j].id];
+
+		if (sharers == 1)
+			continue;
+		found[j].in->sharers = sharers < UINT16_MAX ? (uint16_t)sharers : UINT16_MAX;
+		found[j].in->sharer = first.v[found[j].id];
+	}
+	ap_arena_release(ctx->scratch, mark);
+}
+
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out)
 {
@@ -394,6 +457,8 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 			k.in[t->use[u].node][t->use[u].operand].arrival = step->arrival[i];
 	}
 	keep(ctx, g, step->executor == AP_EXECUTOR_MINDSPORE, again, k.task, k.in, k.out);
+	if (step->executor == AP_EXECUTOR_GENERIC)
+		find_sharers(ctx, &k);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
 		struct ap_task *t = &k.task[i];

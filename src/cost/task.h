@@ -27,6 +27,11 @@ struct ap_task_operand {
 	uint8_t batch; /* dimensions that carry the batch */
 	uint16_t share; /* of a lent result: number of operands that may read it in place; else 0 */
 	struct ap_arrival arrival; /* of a graph input */
+	/* Operands at the same place of operators of one kind that read one tensor in one pass, and keep
+	 * it, make it again and give it a gradient alike, share the copy that is made for them where they
+	 * want the same layout (generic). Not in the signature. */
+	uint16_t sharers; /* number of such operands, with this one; 0: there is no other */
+	ap_id sharer; /* the first of their nodes; AP_NONE */
 };
 struct ap_task_result {
 	bool kept; /* held, and charged to this operator, because a backward pass (its own or a

@@ -473,6 +473,8 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 
 		for (int k = 0; k < n; k++)
 			kind[k] = ap_move_name(step[k].move);
+		if (m->shares != AP_NONE)
+			kind[n++] = "shared";
 		set_move(ctx, edge_of(&b, m->to, m->operand), (size_t)n, kind, m->cost.bytes,
 			ap_plan_move_time_s(m));
 	}

@@ -52,6 +52,8 @@ struct ap_cell {
 			this and a dot */
 	int32_t stage, segment; /* -1: not given */
 	int8_t recompute; /* -1: not given; 0, 1: Cell.recompute(), with these arguments */
+	unsigned again; /* enum ap_recompute, bits: what the layers in it, or that it is, compute again
+			beside what the step asks; 0: not given */
 	bool mp_comm_recompute; /* also recomputes communication of tensor parallelism */
 	bool parallel_optimizer_comm_recompute; /* also gathers dealt weights again */
 	bool recompute_slice_activation; /* what is kept is cut among the ranks */

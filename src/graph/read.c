@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads tensors and operators from the document. */
+#include "graph/again.h"
 #include "graph/read.h"
 
 #include <inttypes.h>
@@ -529,12 +530,22 @@ static void read_recompute(struct ap_load *l, const struct ap_jv *v, struct ap_c
 	static const char *const keys[] = {"mp_comm_recompute", "parallel_optimizer_comm_recompute",
 		"recompute_slice_activation", NULL};
 	const struct ap_jv *r = ap_jv_get(v, "recompute");
+	const char *bad;
+	size_t len;
 
 	if (!r)
 		return;
 	switch (ap_jv_type(r)) {
 	case AP_JBOOL:
 		c->recompute = ap_jv_bool(r);
+		return;
+	case AP_JSTRING:
+		if (!ap_again_read(ap_jv_str(r), strlen(ap_jv_str(r)), &c->again, &bad, &len))
+			ap_load_say(l, AP_CHECK_KEY_TYPE, r, NULL, "\"%s\" is nothing that layers recompute; "
+				"expected words such as selective, mlp+layernorm or full",
+				ap_diag_name(l->ctx->diag, ap_arena_strndup(l->ctx->arena, bad, len)));
+		else if (!c->again)
+			c->recompute = 0;
 		return;
 	case AP_JOBJECT:
 		c->recompute = 1;
@@ -547,7 +558,8 @@ static void read_recompute(struct ap_load *l, const struct ap_jv *v, struct ap_c
 		return;
 	default:
 		ap_load_say(l, AP_CHECK_KEY_TYPE, r, NULL,
-			"expected a boolean, or an object of the arguments of Cell.recompute()");
+			"expected a boolean, words for what its layers recompute, or an object of the "
+			"arguments of Cell.recompute()");
 	}
 }
 

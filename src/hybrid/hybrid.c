@@ -850,7 +850,8 @@ static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, s
 }
 
 /* A view costs nothing in any layout: it takes the one that the products behind it want, so that a
- * tensor gathered for several of them is gathered once. */
+ * tensor gathered for several of them is gathered once. Under the generic executor these share a copy, and
+ * the sum of their gradients is cut as it is made only where the gather is their own. */
 static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_node *n = &s->g->node[node];
@@ -860,6 +861,8 @@ static void look_ahead(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 		return;
 	range_layout(&n->bound.out[0], want, &flow);
 	if (!wish(s, n->out[0], &flow, &wished))
+		return;
+	if (s->step->executor == AP_EXECUTOR_GENERIC && ap_layout_parts(&wished) < ap_layout_parts(&flow))
 		return;
 	leave_uncut(want);
 	take_cuts(s->step, &n->bound, &n->bound.out[0], &wished, want);

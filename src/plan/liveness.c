@@ -18,6 +18,7 @@ struct living {
 	int64_t *kept, *again, *freed, *freed_again, *freed_late, *late, *rest, *fixed;
 	double *share;
 	struct readers *of; /* [ntensor] */
+	struct readers *of_copy; /* [redistributions] those of others that share the copy */
 	ap_id *needed; /* [nnode] the first reader of what is recomputed for the node */
 };
 
@@ -75,7 +76,8 @@ static void free_again_after(struct living *l, ap_id node, int64_t bytes, const 
 	free_after(l, node, bytes, &early);
 }
 
-/* Copies that redistributions to the node's operands keep or recompute. */
+/* Copies that redistributions to the node's operands keep or recompute. A shared one is that of the first
+ * node, which comes here last. */
 static void copies(struct living *l, ap_id node, const struct readers *r)
 {
 	const struct ap_task *t = &l->p->task[node];
@@ -84,18 +86,22 @@ static void copies(struct living *l, ap_id node, const struct readers *r)
 		const struct ap_plan_move *move = &l->p->move[m];
 		bool again = t->in[move->operand].again && move->nstep > 0;
 		int64_t bytes = move->cost.kept_bytes;
+		struct readers all = *r;
 
 		if (again) /* of which the cost has a share, rounded down */
 			bytes = move->step[move->nstep - 1].after *
 				ap_dtype_bytes(l->p->graph->tensor[move->tensor].shape.dtype);
+		if (move->shares != AP_NONE && t->in[move->operand].kept)
+			join(&l->of_copy[move->shares], r);
 		if (move->from == AP_NONE || bytes == 0)
 			continue;
+		join(&all, &l->of_copy[m]);
 		if (again) {
-			free_again_after(l, node, bytes, r);
+			free_again_after(l, node, bytes, &all);
 			continue;
 		}
 		l->kept[node] += bytes;
-		free_after(l, node, bytes, r);
+		free_after(l, node, bytes, &all);
 	}
 }
 
@@ -274,11 +280,14 @@ void ap_live_make(struct ap_ctx *ctx, const struct ap_parts *x, bool splits, str
 		.fixed = AP_NEW_N(scratch, int64_t, x->nstage),
 		.share = AP_NEW_N(scratch, double, n),
 		.of = AP_NEW_N(scratch, struct readers, x->p->graph->ntensor),
+		.of_copy = AP_NEW_N(scratch, struct readers, x->p->nmove),
 		.needed = AP_NEW_N(scratch, ap_id, n),
 	};
 
 	for (ap_id t = 0; t < x->p->graph->ntensor; t++)
 		l.of[t] = nobody;
+	for (uint32_t m = 0; m < x->p->nmove; m++)
+		l.of_copy[m] = nobody;
 	for (ap_id i = n; i-- > 0;) {
 		l.needed[i] = AP_NONE;
 		if (splits)

@@ -47,7 +47,15 @@ struct move_key { /* without padding */
 	struct ap_layout a, b;
 	struct ap_axes partial;
 	uint32_t sets;
-	uint8_t rank, dtype, grad, kept, again, once, returns, spare[5];
+	uint16_t sharers;
+	uint8_t rank, dtype, grad, kept, again, once, returns, spare[7];
+};
+
+struct share_key { /* of a copy that operands may share; without padding */
+	struct ap_layout b;
+	struct ap_axes partial;
+	ap_id tensor, first;
+	uint32_t operand;
 };
 
 struct listing {
@@ -118,9 +126,9 @@ static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uin
 	op->in_checkpoint = ap_plan_is_held(n);
 }
 
-/* The redistribution to an operand, there or back; without steps: none. */
+/* The redistribution to an operand, there or back; without steps: none. *partial: of its gradient. */
 static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t operand,
-	const struct ap_layout *a, const struct ap_plan_op *reader)
+	const struct ap_layout *a, const struct ap_plan_op *reader, struct ap_axes *partial)
 {
 	const struct ap_layout *b = &reader->in[operand];
 	struct move_key key = {.a = *a, .b = *b};
@@ -129,6 +137,7 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	ap_id id;
 
 	ap_gradient_partial(&k->blank.task[to], (int)operand, &reader->place, k->blank.step, &key.partial);
+	*partial = key.partial;
 	if (ap_layout_equal(a, b) && key.partial.n == 0)
 		return (struct ap_plan_move){0};
 	ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
@@ -141,10 +150,11 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.once = flow.once;
 	key.returns = flow.returns;
 	key.sets = flow.sets;
+	key.sharers = flow.sharers;
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
 	if (fresh) {
 		unsigned ways = ap_reshard_ways(k->blank.step);
-		struct ap_plan_move m = {.a = *a, .b = *b};
+		struct ap_plan_move m = {.a = *a, .b = *b, .shares = AP_NONE};
 		struct ap_reshard_step steps[AP_RESHARD_MAX];
 		struct ap_reshard_end there, here;
 
@@ -213,11 +223,14 @@ static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, str
 	const struct ap_graph *g = p->graph;
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
 	AP_VEC(struct ap_plan_move) moves = {0};
+	AP_VEC(uint32_t) leader = {0}; /* redistributions by shared */
+	struct ap_map *shared = ap_map_create(k->ctx->scratch);
 
 	for (ap_id v = 0; v < g->nnode; v++)
 		for (uint32_t i = 0; i < g->node[v].bound.nin; i++) {
-			ap_id tensor = g->node[v].in[i];
+			ap_id tensor = g->node[v].in[i], sharer = k->blank.task[v].in[i].sharer;
 			const struct ap_tensor *t = &g->tensor[tensor];
+			struct share_key key = {.tensor = tensor, .first = sharer, .operand = i};
 			struct ap_layout a = {0};
 			struct ap_plan_move m;
 
@@ -228,9 +241,21 @@ static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, str
 					p->machine->ndev, p->step, &a);
 			else
 				continue;
-			m = move(k, v, i, &a, &p->op[v]);
+			m = move(k, v, i, &a, &p->op[v], &key.partial);
 			if (m.nstep == 0 && m.nback == 0)
 				continue;
+			if (k->blank.task[v].in[i].sharers > 0) {
+				bool fresh;
+				ap_id id;
+
+				key.b = m.b;
+				id = ap_map_put(shared, &key, sizeof key, &fresh);
+				if (fresh)
+					AP_PUSH(k->ctx->scratch, leader, (uint32_t)moves.n);
+				else
+					m = (struct ap_plan_move){.a = m.a, .b = m.b, .shares = leader.v[id],
+						.cost.objective_s = m.cost.objective_s};
+			}
 			m.tensor = tensor;
 			m.from = t->kind == AP_TENSOR_ACT ? t->producer : AP_NONE;
 			m.to = v;
@@ -312,7 +337,7 @@ static const struct ap_plan_recompute *recomputed(struct ap_ctx *ctx, const stru
 	unsigned *what;
 	size_t npart;
 
-	if (!step->training || (!step->recompute && step->nrecompute_first == 0))
+	if (!ap_recompute_is_asked(g, step))
 		return NULL;
 	ap_recompute_layers(ctx, g, step, &l);
 	npart = (size_t)(l.nstage * l.nsegment);
@@ -432,7 +457,8 @@ void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struc
 static double move_s(struct ap_plan_maker *k, ap_id to, uint32_t operand, const struct ap_layout *a,
 	const struct ap_plan_op *reader)
 {
-	struct ap_plan_move m = move(k, to, operand, a, reader);
+	struct ap_axes partial;
+	struct ap_plan_move m = move(k, to, operand, a, reader, &partial);
 
 	return m.nstep == 0 && m.nback == 0 ? 0 : m.cost.forward_s + m.cost.backward_s;
 }

@@ -120,11 +120,17 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 	for (; k < x->first_move[node + 1] && x->p->move[k].operand == i; k++) {
 		double time_s = move_s(r, &x->p->move[k], way);
 
+		if (x->p->move[k].shares != AP_NONE) {
+			at = way == BACK ? at : fmax(at, r->m->copied[x->p->move[k].shares]);
+			continue;
+		}
 		if (way == BACK && time_s <= 0 && r->m->p->task[node].in[i].returns)
 			continue;
-		if (way != BACK && x->p->move[k].nstep == 0)
-			continue;
-		at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0, time_s, at);
+		if (way == BACK || x->p->move[k].nstep > 0)
+			at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0, time_s,
+				at);
+		if (way != BACK)
+			r->m->copied[k] = at;
 	}
 	return at;
 }
@@ -370,6 +376,7 @@ void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const stru
 		.slowdown = step->software ? step->software->overlap_slowdown : 1};
 	out->ready = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
 	out->again = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
+	out->copied = AP_NEW_N(ctx->scratch, double, x->p->nmove);
 	out->bucket_ready = AP_NEW_N(ctx->scratch, double, buckets->n);
 	out->bucket_part = AP_NEW_N(ctx->scratch, int32_t, buckets->n);
 	out->gradient_ready = AP_NEW_N(ctx->scratch, double, ngradient);

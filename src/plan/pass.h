@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pass of a part over one micro-batch, operator by operator, from time 0. A kernel starts when
- * the compute stream is free and its operands are ready; redistributions and sums of operands run
- * on the communication stream. The pass that finishes the part's last micro-batch exchanges
+ * the compute stream is free and its operands are ready; redistributions run on the communication
+ * stream; of those that share a copy the first in the order of the forward pass, once all gradients have
+ * been added up. The pass that finishes the part's last micro-batch exchanges
  * gradients: a bucket starts when its last gradient is complete and the gradient stream is free,
  * and slows kernels beside it.
  */
@@ -46,6 +47,7 @@ struct ap_pass_maker {
 	double slowdown; /* of kernels beside a gradient exchange */
 	double *ready; /* [ntensor] when the tensor is ready; backward: its gradient */
 	double *again; /* [ntensor] when it is recomputed */
+	double *copied; /* [redistributions] when the copy was made, first or again */
 	const uint32_t *bucket_first, *bucket_gradient; /* gradients by bucket */
 	uint32_t *bucket_left; /* [buckets] gradients not yet complete */
 	double *bucket_ready; /* [buckets] when ready, in the part simulated last */

@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
+#include "plan/terms.h"
 #include "plan/whole_step.h"
 #include "rule/op.h"
 
@@ -679,7 +680,7 @@ static void count_leave(struct tracing *x, const struct slots *s, const ap_id *b
 	}
 }
 
-/* Times of the plan's legs and redistributions. */
+/* Times of the plan's legs and redistributions. Who shares a copy waits for at least its part of it. */
 static void time_plan(struct tracing *x)
 {
 	const struct ap_plan *p = x->p;
@@ -698,14 +699,15 @@ static void time_plan(struct tracing *x)
 	x->first = first;
 	for (uint32_t m = 0; m < p->nmove; m++) {
 		const struct ap_plan_move *move = &p->move[m];
+		struct ap_move_cost cost = ap_plan_move_part(p, move);
 		uint32_t at = first[move->to] + move->operand;
 		bool again = p->task[move->to].in[move->operand].again;
 
 		if (move->from == AP_NONE)
 			continue;
-		x->way_s[THERE][at] = move->cost.forward_s * x->per_micro;
-		x->way_s[AGAIN][at] = again ? move->cost.forward_s * x->per_micro : 0;
-		x->way_s[BACK][at] = move->cost.backward_s * x->per_micro - x->way_s[AGAIN][at];
+		x->way_s[THERE][at] = cost.forward_s * x->per_micro;
+		x->way_s[AGAIN][at] = again ? cost.forward_s * x->per_micro : 0;
+		x->way_s[BACK][at] = cost.backward_s * x->per_micro - x->way_s[AGAIN][at];
 	}
 }
 
@@ -794,9 +796,12 @@ double ap_path_length_s(struct ap_ctx *ctx, const struct ap_path *path, const st
 			sum += w->node[i].s[k] * legs.s[k];
 	}
 	for (uint32_t m = 0; m < p->nmove; m++)
-		if (p->move[m].from != AP_NONE)
+		if (p->move[m].from != AP_NONE) {
+			struct ap_move_cost cost = ap_plan_move_part(p, &p->move[m]);
+
 			sum += w->flow[w->first[p->move[m].to] + p->move[m].operand] *
-				(p->move[m].cost.forward_s + p->move[m].cost.backward_s);
+				(cost.forward_s + cost.backward_s);
+		}
 	ap_arena_release(ctx->scratch, mark);
 	return sum;
 }

@@ -34,6 +34,9 @@ struct ap_plan_move { /* one per edge whose layouts differ, or whose gradient is
 	const struct ap_reshard_step *step;
 	const struct ap_reshard_step *back; /* of the gradient (generic); mindspore: none, the
 	                                       adjoints of step are taken */
+	uint32_t shares; /* index of the redistribution, before this one, whose copy is read instead, and
+	                    whose way back the gradient is added to: then there are no steps, and of the
+	                    cost only a part in the objective; AP_NONE: none */
 	struct ap_move_cost cost;
 };
 
@@ -179,7 +182,8 @@ struct ap_plan_route { /* what the route made of a plan */
 	const struct ap_route_differ *differ; /* [n], in the graph's order */
 };
 
-/* What layers compute again as the step asks, beside the graph's flags. A part is a segment of a stage. */
+/* What layers compute again as the step and words of cells ask, beside the graph's flags. A part is a
+ * segment of a stage. */
 struct ap_plan_recompute {
 	const char *layers; /* their cells, "network.blocks.N" */
 	int32_t nstage, nsegment;

@@ -146,6 +146,19 @@ double ap_plan_move_time_s(const struct ap_plan_move *m)
 	return m->cost.forward_s + m->cost.backward_s;
 }
 
+struct ap_move_cost ap_plan_move_part(const struct ap_plan *p, const struct ap_plan_move *m)
+{
+	struct ap_move_cost c = m->shares == AP_NONE ? m->cost : p->move[m->shares].cost;
+	uint16_t sharers = p->task[m->to].in[m->operand].sharers;
+
+	if (sharers == 0)
+		return c;
+	c.forward_s /= sharers;
+	c.backward_s /= sharers;
+	c.again_s /= sharers;
+	return c;
+}
+
 ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c)
 {
 	return c->operand >= 0 ? g->node[node].in[c->operand] : g->node[node].out[c->result];

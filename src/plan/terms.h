@@ -51,4 +51,8 @@ uint32_t ap_plan_pinned(const struct ap_plan *p);
 double ap_plan_op_time_s(const struct ap_op_cost *c);
 double ap_plan_move_time_s(const struct ap_plan_move *m);
 
+/* What the operand of a redistribution is charged with: its own cost, or an equal part of that which
+ * operands share, of all that might. */
+struct ap_move_cost ap_plan_move_part(const struct ap_plan *p, const struct ap_plan_move *m);
+
 #endif

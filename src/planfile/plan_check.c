@@ -593,7 +593,8 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 	}
 	for (uint32_t i = 0; i < b->nmove; i++)
 		if (book_at(b->move[i], "from"))
-			moves += book_num(b->move[i], "forward_s") + book_num(b->move[i], "backward_s");
+			moves += ap_jv_get(b->move[i], "objective_s") ? book_num(b->move[i], "objective_s")
+				: book_num(b->move[i], "forward_s") + book_num(b->move[i], "backward_s");
 	slack = 0x1p-40 * (double)(ap_jv_count(ops) + b->nmove) + 1e-7 * objective; /* rounding errors */
 	if (objective < least + moves - slack || objective > least + gradients + moves + slack)
 		book_fault(b, ap_jv_get(search, "objective_s"), "is no sum of what operators and "
@@ -1241,7 +1242,38 @@ static bool hold_ends(struct book *b, const struct ap_jv *m, ap_id from, const s
 	return strcmp(book_str(m, "tensor"), ap_jv_str(t->where)) == 0;
 }
 
-static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id to)
+/* One that reads the copy of another: of the same tensor, between the same layouts, for the same place of an
+ * operator of the same type; it costs nothing itself. */
+static void hold_shared(struct book *b, const struct ap_jv *m, uint32_t own, const struct book_op *op)
+{
+	static const char *const same[] = {"from_layout", "to_layout"}, why[] = "as of what it shares";
+	static const char *const none[] = {"bytes", "kept_bytes", "forward_s", "backward_s"};
+	int64_t at = book_int(b, m, "shares");
+	const struct ap_jv *leader;
+	ap_id to;
+
+	if (at >= own || ap_jv_get(b->move[at], "shares")) {
+		book_fault(b, ap_jv_get(m, "shares"), "is no redistribution before this one that has a copy");
+		return;
+	}
+	leader = b->move[at];
+	to = ap_map_get_str(b->op_names, book_str(leader, "to"));
+	for (size_t i = 0; i < AP_COUNT(same); i++)
+		if (!same_lists(ap_jv_get(m, same[i]), ap_jv_get(leader, same[i])))
+			book_fault(b, ap_jv_get(m, same[i]), "is not that of what it shares");
+	book_want_str(b, m, "tensor", book_str(leader, "tensor"), why);
+	book_want_int(b, m, "operand", book_int(b, leader, "operand"), why);
+	book_want_num(b, m, "objective_s", book_num(leader, "objective_s"), why);
+	for (size_t i = 0; i < AP_COUNT(none); i++)
+		book_want_num(b, m, none[i], 0, "for it shares another one's copy");
+	if (to != AP_NONE && (strcmp(book_str(b->op[to].v, "type"), book_str(op->v, "type")) != 0 ||
+			b->op[to].stage != op->stage || b->op[to].segment != op->segment))
+		book_fault(b, ap_jv_get(m, "shares"), "is for another type of operator, or elsewhere");
+	if (ap_jv_first(ap_jv_get(m, "steps")) || ap_jv_get(m, "back_steps"))
+		book_fault(b, m, "has steps, and shares those of another one");
+}
+
+static void hold_move(struct book *b, const struct ap_jv *m, uint32_t own, ap_id from, ap_id to)
 {
 	int64_t operand = book_int(b, m, "operand");
 	const struct book_op *op = &b->op[to];
@@ -1267,6 +1299,10 @@ static void hold_move(struct book *b, const struct ap_jv *m, ap_id from, ap_id t
 		!ap_layout_equal(&b->op[t->op].out_layout[t->result], &a)) {
 		book_fault(b, ap_jv_get(m, "from_layout"), "contradicts how \"%s\" is cut",
 			b->op[t->op].name);
+		return;
+	}
+	if (ap_jv_get(m, "shares")) {
+		hold_shared(b, m, own, op);
 		return;
 	}
 	if (ap_layout_equal(&a, &z) && !ap_jv_get(m, "back_steps"))
@@ -1316,7 +1352,7 @@ static void rule_redistributions(struct book *b)
 		ap_map_put(seen, key, sizeof key, &fresh);
 		if (!fresh)
 			book_fault(b, m, "this operand is redistributed already");
-		hold_move(b, m, from, to);
+		hold_move(b, m, i, from, to);
 	}
 	hold_complete(b, seen);
 }

@@ -817,6 +817,8 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 	write_layout(w, "from_layout", &m->a);
 	write_layout(w, "to_layout", &m->b);
 	write_steps(w, "steps", m->step, m->nstep, ap_dtype_bytes(t->shape.dtype));
+	if (m->shares != AP_NONE)
+		ap_jw_kint(w, "shares", m->shares);
 	if (m->nback > 0)
 		write_steps(w, "back_steps", m->back, m->nback, ap_dtype_bytes(t->shape.dtype));
 	ap_jw_kint(w, "bytes", m->cost.bytes);
@@ -824,6 +826,8 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 	ap_jw_knum(w, "forward_s", m->cost.forward_s);
 	ap_jw_knum(w, "backward_s", m->cost.backward_s);
 	ap_jw_knum(w, "time_s", ap_plan_move_time_s(m));
+	if (pw->p->task[m->to].in[m->operand].sharers > 0)
+		ap_jw_knum(w, "objective_s", m->cost.objective_s);
 	ap_jw_end(w);
 }
 

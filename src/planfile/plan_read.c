@@ -482,7 +482,7 @@ static enum ap_status read_operator(struct reader *r, const struct ap_jv *v, str
 }
 
 /* Reads steps, with their text as a JSON string: "AllGather over 8, Slice over 2". Those of the gradient
- * where only that moves: "back AllReduce over 8". */
+ * where only that moves: "back AllReduce over 8"; "shared" where it shares another one's. */
 static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, struct ap_saved_move *m)
 {
 	const struct ap_jv *list, *axis;
@@ -493,6 +493,12 @@ static enum ap_status read_steps(struct reader *r, const struct ap_jv *move, str
 
 	ap_str_init(&names, r->ctx->scratch);
 	AP_TRY(member(r, move, "steps", AP_JARRAY, &list));
+	if (ap_jv_get(move, "shares")) {
+		m->step = kind = AP_NEW(r->ctx->arena, const char *);
+		kind[m->nstep++] = "shared";
+		m->field[AP_SAVED_STEPS] = "\"shared\"";
+		return AP_OK;
+	}
 	if (!ap_jv_first(list) && ap_jv_get(move, "back_steps")) {
 		AP_TRY(member(r, move, "back_steps", AP_JARRAY, &list));
 		ap_str_add(&names, "back ");

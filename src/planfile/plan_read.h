@@ -91,7 +91,7 @@ struct ap_saved_move {
 	int64_t operand, bytes; /* bytes per micro-batch */
 	double time_s; /* per step; 0: unknown */
 	uint32_t nstep;
-	const char *const *step; /* kinds of its steps; of those back if it has none there */
+	const char *const *step; /* kinds of its steps; of those back if it has none there; "shared" */
 	const char *field[AP_SAVED_MOVE_FIELDS];
 };
 

@@ -101,6 +101,37 @@ static bool drop_phase(struct ex_world *w, struct ex_program *p, enum ap_phase p
 	return false;
 }
 
+/* It has no copy of its own either. */
+PROGRAM(shares_nothing)
+{
+	(void)w;
+	for (uint32_t i = 0; i < p->nmove; i++)
+		if (p->move[i].shares != AP_NONE) {
+			p->move[i].shares = AP_NONE;
+			return true;
+		}
+	return false;
+}
+
+/* The first one's gradient goes back alone, that of another one beside it. */
+PROGRAM(summed_apart)
+{
+	(void)w;
+	for (uint32_t i = 0; i < p->nmove; i++)
+		if (p->move[i].shares != AP_NONE) {
+			const struct ex_program_move *own = &p->move[p->move[i].shares];
+
+			p->move[i].shares = AP_NONE;
+			p->move[i].step = own->step;
+			p->move[i].nstep = own->nstep;
+			p->move[i].bytes = own->bytes;
+			p->move[i].back = own->back;
+			p->move[i].nback = own->nback - 1;
+			return own->nback > 0;
+		}
+	return false;
+}
+
 PROGRAM(no_forward)
 {
 	return drop_phase(w, p, AP_PHASE_FORWARD);
@@ -323,6 +354,10 @@ const struct ex_fault ex_faults_program[] = {
 		.program = consumer_forgotten},
 	{"plan-use-forgotten", "the gradient of one use of a parameter is lost", "twice tied",
 		.program = use_forgotten},
+	{"plan-shares-nothing", "a copy that another one's was to stand for is missing", "attention transformer",
+		.program = shares_nothing},
+	{"plan-summed-apart", "a gradient is brought back apart from those that it shares the way with, but for the "
+		"last step", "attention transformer", .program = summed_apart},
 	{"plan-no-forward", "an operator of a plan exchanges nothing forward", "mlp",
 		.program = no_forward},
 	{"plan-no-backward", "an operator of a plan exchanges nothing backward", "mlp",

@@ -59,10 +59,20 @@ void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out)
 	ex_graph_add(r, &r->grad[out], &s);
 }
 
-void ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
+bool ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
 {
 	const struct ex_program_move *m = ex_program_move_to(r->p, node, (uint32_t)i);
 
+	if (!r->waiting)
+		r->waiting = AP_NEW_N(r->w->ctx->scratch, struct ex_shards, r->p->nmove);
+	if (m && m->shares != AP_NONE) {
+		ex_graph_add(r, &r->waiting[m->shares], g);
+		return false;
+	}
+	if (m && r->waiting[m - r->p->move].of) {
+		ex_accumulate(g, &r->waiting[m - r->p->move]);
+		r->waiting[m - r->p->move].of = NULL;
+	}
 	if (m && ex_graph_holds(r) == EX_SUM) {
 		ex_move_back(r->w, m->step, m->nstep, &m->a, g);
 	} else if (m && m->nback == 0) {
@@ -71,6 +81,7 @@ void ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_sha
 	} else if (m) {
 		ex_move(r->w, m->back, m->nback, &m->a, g);
 	}
+	return true;
 }
 
 static void backward(struct ex_graph_run *r, ap_id node)
@@ -98,8 +109,8 @@ static void backward(struct ex_graph_run *r, ap_id node)
 			if (r->p->task[node].in[i].returns)
 				ex_exchange_gradient_when(r->w, o, i, &(struct ap_opt_shard){.shards = 1},
 					EX_AT_ONCE, &din[i]);
-			ex_graph_send_back(r, node, i, &din[i]);
-			ex_graph_add(r, &r->grad[n->in[i]], &din[i]);
+			if (ex_graph_send_back(r, node, i, &din[i]))
+				ex_graph_add(r, &r->grad[n->in[i]], &din[i]);
 		} else if (kind == AP_TENSOR_PARAM) {
 			ex_graph_add(r, &r->use_grad[node][i], &din[i]);
 		}

@@ -14,6 +14,7 @@ struct ex_graph_run {
 	struct ex_shards *value, *grad; /* by tensor; as their producer has them; of NULL: none */
 	struct ex_shards **use_grad; /* [nnode][nin] of parameters, of all micro-batches */
 	const char *why; /* the first difference; NULL: none */
+	struct ex_shards *waiting; /* [nmove] gradients of those that share it, for its way back; NULL: none */
 	bool dealt; /* gradients that are kept in parts were dealt after every micro-batch */
 };
 
@@ -34,8 +35,9 @@ struct ex_shards ex_graph_operand(struct ex_graph_run *r, ap_id node, int i);
 enum ex_holds ex_graph_holds(const struct ex_graph_run *r);
 /* Adds to the gradient of an output, of the loss, or, without one, numbers that were drawn. */
 void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out);
-/* Against the redistribution: the adjoints of its steps, or another one the other way. */
-void ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g);
+/* Against the redistribution: the adjoints of its steps, or another one the other way, with the gradients of
+ * those that share it. False where it waits, with theirs, for who made the copy. */
+bool ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g);
 /* sum may be of nothing yet. */
 void ex_graph_add(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x);
 

@@ -71,8 +71,9 @@ static void bring_again(struct ex_pipe_run *p, int64_t b, ap_id node)
 	for (int i = 0; i < n->bound.nin; i++) {
 		const struct ap_task_operand *in = &p->task[node].in[i];
 
-		if (in->kind != AP_TENSOR_ACT || !in->kept || !in->again || h->in[i].of ||
-			!ex_program_copy_to(&p->l->program, node, (uint32_t)i))
+		const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, (uint32_t)i);
+
+		if (in->kind != AP_TENSOR_ACT || !in->kept || !in->again || h->in[i].of || !m || m->nstep == 0)
 			continue;
 		if (!ex_recall_value(p, b, n->in[i])) {
 			ex_trouble(p->w, "%s: \"%s\" cannot be brought again", n->name,

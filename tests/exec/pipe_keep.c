@@ -77,6 +77,14 @@ struct ex_shards ex_pipe_operand(struct ex_pipe_run *p, int64_t b, ap_id node, i
 
 /* ---- what is kept ---- */
 
+/* Does it read a copy that was made for another operator? */
+static bool shares(const struct ex_pipe_run *p, ap_id node, int i)
+{
+	const struct ex_program_move *m = ex_program_move_to(&p->l->program, node, (uint32_t)i);
+
+	return m && m->shares != AP_NONE;
+}
+
 /* Megatron's way: a copy that is larger than the part it was gathered of is made anew, not held. */
 static bool is_held(const struct ex_pipe_run *p, const struct ex_program_move *m)
 {
@@ -177,7 +185,7 @@ static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, co
 	if (ex_is_view(&p->g->node[node]) && m && in->share > 0 &&
 		!is_read_in_place(p, p->g->node[node].out[0]))
 		return;
-	if (in->kind == AP_TENSOR_INPUT || (m && !in->again && is_held(p, m))) {
+	if (in->kind == AP_TENSOR_INPUT || (m && !shares(p, node, i) && !in->again && is_held(p, m))) {
 		h->in[i] = *s;
 		hold(p, b, node, ex_most_bytes(s));
 	}
@@ -269,6 +277,12 @@ struct ex_shards ex_recall(struct ex_pipe_run *p, int64_t b, ap_id node, int i)
 		return h->in[i];
 	if (in->kind == AP_TENSOR_CONST || (in->kind == AP_TENSOR_PARAM && (in->kept || !in->regather)))
 		return ex_pipe_operand(p, b, node, i, AP_PHASE_RECOMPUTE);
+	if (shares(p, node, i) && in->kept) {
+		const struct ex_program_move *own = ex_program_move_to(&p->l->program, node, (uint32_t)i);
+
+		own = &p->l->program.move[own->shares];
+		return ex_recall(p, b, own->node, (int)own->operand);
+	}
 	if (!h->in[i].of && in->kept && in->again && m)
 		ex_compute_again(p, b, node);
 	if (h->in[i].of)
@@ -312,6 +326,25 @@ void ex_find_last_readers(struct ex_pipe_run *p)
 		p->last[t] = last_reader(p, t);
 }
 
+/* The last node whose backward pass reads the copy for operand i, its own or another one's. */
+static ap_id last_of_copy(const struct ex_pipe_run *p, ap_id node, int i)
+{
+	const struct ex_program *l = &p->l->program;
+	const struct ex_program_move *own = ex_program_move_to(l, node, (uint32_t)i);
+	ap_id last = ex_is_view(&p->g->node[node]) ? p->last[p->g->node[node].out[0]] : node;
+
+	for (uint32_t m = 0; own && m < l->nmove; m++) {
+		ap_id other = l->move[m].node, reader = other;
+
+		if (l->move[m].shares != (uint32_t)(own - l->move))
+			continue;
+		if (ex_is_view(&p->g->node[other]))
+			reader = p->last[p->g->node[other].out[0]];
+		last = reader < last ? reader : last;
+	}
+	return last;
+}
+
 static void drop_of(struct ex_pipe_run *p, int64_t b, ap_id node, ap_id after)
 {
 	const struct ap_node *n = &p->g->node[node];
@@ -328,9 +361,7 @@ static void drop_of(struct ex_pipe_run *p, int64_t b, ap_id node, ap_id after)
 			s->of = NULL;
 	}
 	for (int i = 0; i < n->bound.nin; i++) {
-		ap_id reader = ex_is_view(n) ? p->last[n->out[0]] : node;
-
-		if (!h->again[i] || reader < after)
+		if (!h->again[i] || last_of_copy(p, node, i) < after)
 			continue;
 		p->now[n->stage].recompute -= h->again[i];
 		h->again[i] = 0;

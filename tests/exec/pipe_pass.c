@@ -168,7 +168,8 @@ static void hand_on(struct ex_pipe_run *p, int64_t b, ap_id node, bool weights, 
 			ex_graph_add(r, &p->total[node][i], &din[i]);
 			continue;
 		}
-		ex_graph_send_back(r, node, i, &din[i]);
+		if (!ex_graph_send_back(r, node, i, &din[i]))
+			continue;
 		if (is_receive(n))
 			ex_post(p, p->g->tensor[tensor].producer, true, mail_of(n, b), &din[i]);
 		else
@@ -334,7 +335,7 @@ static void gather_gradients(struct ex_pipe_run *p, ap_id tensor)
 		if (!p->task[node].in[i].returns || !own->of)
 			continue;
 		ex_exchange_gradient_when(p->w, &p->bucketed[node], i, &whole, EX_AT_ONCE, own);
-		ex_graph_send_back(&p->batch[0], node, i, own);
+		(void)ex_graph_send_back(&p->batch[0], node, i, own);
 		ex_graph_add(&p->batch[0], &p->batch[0].grad[tensor], own);
 	}
 }

@@ -90,7 +90,7 @@ void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_p
 
 		out->move[i] = (struct ex_program_move){.node = m->to, .operand = m->operand, .a = m->a,
 			.b = m->b, .nstep = m->nstep, .step = m->step, .nback = m->nback, .back = m->back,
-			.bytes = m->cost.bytes};
+			.bytes = m->cost.bytes, .shares = m->shares};
 	}
 	out->nparam = p->nparam;
 	out->param = AP_NEW_N(ctx->arena, struct ex_program_param, p->nparam);
@@ -122,6 +122,8 @@ const struct ex_program_move *ex_program_copy_to(const struct ex_program *p, ap_
 {
 	const struct ex_program_move *m = ex_program_move_to(p, node, operand);
 
+	if (m && m->shares != AP_NONE)
+		m = &p->move[m->shares];
 	return m && m->nstep > 0 ? m : NULL;
 }
 
@@ -172,7 +174,7 @@ static bool same_steps(const struct ap_reshard_step *a, int na, const struct ap_
 static bool same_move(const struct ex_program_move *a, const struct ex_program_move *b)
 {
 	return a->node == b->node && a->operand == b->operand && ap_layout_equal(&a->a, &b->a) &&
-		ap_layout_equal(&a->b, &b->b) && a->bytes == b->bytes &&
+		ap_layout_equal(&a->b, &b->b) && a->bytes == b->bytes && a->shares == b->shares &&
 		same_steps(a->step, a->nstep, b->step, b->nstep) &&
 		same_steps(a->back, a->nback, b->back, b->nback);
 }

@@ -15,6 +15,7 @@ struct ex_program_move {
 	int nstep, nback;
 	const struct ap_reshard_step *step;
 	const struct ap_reshard_step *back; /* of the gradient where it does not come by the adjoints */
+	uint32_t shares; /* the redistribution whose copy is read, and that the gradient goes with; AP_NONE */
 	int64_t bytes; /* that are charged for, forward, one micro-batch */
 };
 
@@ -66,7 +67,7 @@ const struct ex_program_param *ex_program_param_of(const struct ex_program *p, a
 const struct ex_program_move *ex_program_move_to(const struct ex_program *p, ap_id node,
 	uint32_t operand);
 
-/* The same where values go through it, not only the gradient. */
+/* The same where values go through it, not only the gradient; the one that it shares. */
 const struct ex_program_move *ex_program_copy_to(const struct ex_program *p, ap_id node,
 	uint32_t operand);
 

@@ -308,6 +308,7 @@ static struct ex_program_move read_move(struct ex_reader *r, const struct ap_jv 
 	m.step = read_steps(r, obj, "steps", ap_dtype_bytes(t->shape.dtype), &m.nstep);
 	if (ap_jv_get(obj, "back_steps"))
 		m.back = read_steps(r, obj, "back_steps", ap_dtype_bytes(t->shape.dtype), &m.nback);
+	m.shares = ap_jv_get(obj, "shares") ? (uint32_t)ex_read_int(r, obj, "shares") : AP_NONE;
 	m.bytes = ex_read_int(r, obj, "bytes");
 	return m;
 }

@@ -160,11 +160,14 @@ static void check_forward(struct schedule *s, ap_id node)
 	must(s, s->forward[node].n == 1, "is not scheduled once", node);
 	for (int i = 0; i < n->bound.nin; i++) {
 		const struct ap_tensor *t = &g->tensor[n->in[i]];
+		const struct ex_program_move *copy = ex_program_move_to(s->p, node, (uint32_t)i);
 		const struct span *move = span_of_move(s, node, i, false);
 		double ready = t->kind == AP_TENSOR_ACT ? comms_end(s, t->producer, AP_PHASE_FORWARD,
 			-1, s->forward[t->producer].end) : 0;
 
-		if (move && ex_program_move_to(s->p, node, (uint32_t)i)->nstep > 0) {
+		if (move && copy->shares != AP_NONE)
+			move = &s->move[copy->shares];
+		if (move && ex_program_copy_to(s->p, node, (uint32_t)i)) {
 			must(s, move->n == 1, "a redistribution is not scheduled once", node);
 			must(s, move->start >= ready, "a redistribution before its tensor", node);
 			ready = move->end;
@@ -181,12 +184,18 @@ static void check_forward(struct schedule *s, ap_id node)
 /* When the gradient that one use sends is there. */
 static double sent_back(struct schedule *s, const struct ap_use *use)
 {
+	const struct ex_program_move *m = ex_program_move_to(s->p, use->node, use->operand);
 	const struct span *move = span_of_move(s, use->node, (int)use->operand, true);
 	double ready = comms_end(s, use->node, AP_PHASE_BACKWARD, (int)use->operand,
 		s->backward[use->node].end);
 
 	must(s, comms_start_after(s, use->node, AP_PHASE_BACKWARD, (int)use->operand,
 		s->backward[use->node].end), "a collective before its gradient", use->node);
+	if (m && m->shares != AP_NONE) { /* it comes with that of another use of the tensor */
+		must(s, s->move_back[m->shares].start >= ready, "a redistribution before a gradient that shares "
+			"it", use->node);
+		return ready;
+	}
 	if (!move)
 		return ready;
 	must(s, move->n == 1, "a gradient's redistribution is not scheduled once", use->node);
@@ -280,6 +289,7 @@ static void check_moves(struct schedule *s)
 		bool back = s->p->task[m->node].in[m->operand].grad &&
 			g->tensor[g->node[m->node].in[m->operand]].kind == AP_TENSOR_ACT;
 
+		back &= m->shares == AP_NONE;
 		must(s, s->move[i].n == (m->nstep > 0) && s->move_back[i].n == back,
 			"a redistribution is not scheduled there, and back, once", m->node);
 	}

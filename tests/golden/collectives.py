@@ -5,9 +5,12 @@
 What a block of a hybrid says to its neighbours, under --executor generic, is what Megatron's does: counts of the
 collectives of GPT and Llama blocks with and without sp, for several samples a micro-batch and several cp, and
 their volumes by formula. s tokens of b samples, h wide, t = tp, c = cp, 2 bytes each:
-  sp=0  2 AllReduces of s b h / c forward
-  sp=1  2 AllGathers and 2 ReduceScatters of s b h / c forward
-  cp    2 AllGathers, of keys and values, s b h_kv / t each
+  sp=0  2 AllReduces of s b h / c forward, and 2 backward
+  sp=1  2 AllGathers and 2 ReduceScatters of s b h / c forward, and 2 of each backward, beside the 2 AllGathers by
+        which what products read is gathered again
+  cp    2 AllGathers forward, of keys and values, s b h_kv / t each, and 2 ReduceScatters backward; where heads share
+        keys, which are repeated behind the gather, AllReduces of the copies' gradients
+However many products read a tensor, and sum its gradient.
 """
 import collections
 import json
@@ -37,21 +40,25 @@ def plan(folder, model, hybrid, batch, sequence=2048, attention='small', executo
         return json.load(f)
 
 
-def forward(p, block):
+def exchanged(p, block, phase, steps):
     """Of the operators of a block and what leads to them: collective and its devices, to number and bytes."""
     seen = collections.defaultdict(lambda: [0, 0])
     for o in p['operators']:
         for c in o['communications'] if block in o['name'] else []:
-            if c['phase'] == 'forward':
+            if c['phase'] == phase:
                 add = seen[c['kind'], tuple(map(tuple, c['axes']))]
                 add[0] += 1
                 add[1] += c['bytes']
     for r in p['redistributions']:
-        for s in r['steps'] if block in r['to'] else []:
+        for s in r.get(steps, []) if block in r['to'] else []:
             add = seen[s['kind'], (tuple(s['axis']),)]
             add[0] += 1
-            add[1] += s['bytes_after']
+            add[1] += max(s['bytes_before'], s['bytes_after'])
     return dict(seen)
+
+
+def forward(p, block):
+    return exchanged(p, block, 'forward', 'steps')
 
 
 def counts_and_volumes(folder):
@@ -70,6 +77,18 @@ def counts_and_volumes(folder):
                 want['AllGather', ((t, c),)] = [2, 2 * tokens * c * HIDDEN * kv_heads // HEADS // t]
             got = forward(p, block)
             assert got == want, (model, t, c, sp, b, got, want)
+            if c > 1:  # what was gathered is a sum on its way back
+                keys = want.pop(('AllGather', ((t, c),)))
+                want['ReduceScatter', ((t, c),)] = keys
+            if c > 1 and kv_heads < HEADS:  # it is one of the heads' copies, which are added up behind it
+                del want['ReduceScatter', ((t, c),)]
+                want['AllReduce', ((t, c),)] = [2, keys[1] * HEADS // kv_heads]
+                want['Slice', ((t, c),)] = keys
+            got = exchanged(p, block, 'backward', 'back_steps')
+            assert got == want, (model, t, c, sp, b, got, want)
+            again = [r for r in p['redistributions'] if block in r['to'] and r['steps'] and r['steps'][0]['axis'] ==
+                     [1, t] and r['backward_s'] > 1.9 * r['forward_s']]
+            assert len(again) == (2 if sp and t > 1 else 0), (model, t, c, sp, b, again)
 
 
 def exchanges(folder):

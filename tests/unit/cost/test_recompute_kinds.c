@@ -196,15 +196,16 @@ END_TEST
 
 /* ---- layers of stages ---- */
 
-/* Four layers of y = x + W2 relu(W1 x) with a norm; the parts of a pipeline are given to each. */
-static void open_layers(struct fixture *f, int layers)
+/* Layers of y = x + W2 relu(W1 x) with a norm; the parts of a pipeline are given to each. */
+static void open_layers_with(struct fixture *f, int layers, const char *cells)
 {
 	struct ap_str s;
 
 	fixture_open(f, 1, 1, "a100-80");
 	f->ctx.diag = ap_diag_create(f->said, false);
 	ap_str_init(&s, f->ctx.arena);
-	ap_str_add(&s, "{'schema':'autopar-graph/1','name':'n','inputs':[{'name':'x','shape':[16,8],"
+	ap_str_addf(&s, "{'schema':'autopar-graph/1','name':'n','cells':[%s],", cells);
+	ap_str_add(&s, "'inputs':[{'name':'x','shape':[16,8],"
 		"'dtype':'float32','batch_dim':0}],'parameters':[{'name':'b','shape':[8],'dtype':'float32'}");
 	for (int i = 0; i < layers; i++)
 		ap_str_addf(&s, ",{'name':'u%d','shape':[8,32],'dtype':'float32'},{'name':'d%d',"
@@ -224,6 +225,11 @@ static void open_layers(struct fixture *f, int layers)
 	ap_str_addf(&s, ",{'name':'loss','type':'ReduceMean','inputs':['x%d'],'outputs':[{'name':'l'}]}],"
 		"'outputs':['l']}", layers);
 	fixture_graph(f, s.s);
+}
+
+static void open_layers(struct fixture *f, int layers)
+{
+	open_layers_with(f, layers, "");
 }
 
 /* Layers of `text` in stages of so many layers each; "f" full, "s" selective, "-" none, by layer. */
@@ -331,6 +337,39 @@ START_TEST(units_of_layers)
 		ck_assert_uint_eq(mark[up].group, f.graph->nnode + (ap_id)(i - i % 2));
 	}
 	fixture_close(&f);
+}
+END_TEST
+
+/* Words of the graph's cells, of a layer itself or of what it is in; an inner cell's go before; with the step's. */
+START_TEST(words_of_cells)
+{
+	static const struct {
+		const char *cells, *text, *kinds, *note;
+	} cases[] = {
+		{"{'name':'net.1','recompute':'full'}", "none", "-f--", NULL},
+		{"{'name':'net','recompute':'full'}", "none", "ffff", NULL},
+		{"{'name':'net','recompute':'selective'},{'name':'net.2','recompute':'full'}", "none", "ssfs", NULL},
+		{"{'name':'net.3','recompute':'mlp+layernorm'}", "full:1", "f--+", NULL},
+		{"{'name':'net.0','recompute':'selective'}", "full:2", "ff--", NULL},
+		{"{'name':'net.0.a','recompute':'full'}", "none", "----",
+			"nothing of cell \"net.0.a\" is recomputed: it is no layer NAME.0, NAME.1, .. and none is "
+			"in it"},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
+		enum ap_status st;
+		struct fixture f;
+		const char *got;
+
+		open_layers_with(&f, 4, cases[i].cells);
+		got = kinds(&f, cases[i].text, 1, 1, (const int[]){4}, &st);
+		ck_assert_int_eq(st, AP_OK);
+		ck_assert_msg(strcmp(got, cases[i].kinds) == 0, "%s: %s", cases[i].cells, got);
+		f.ctx.diag = ap_diag_create(f.said, false);
+		ck_assert(ap_recompute_notes(&f.ctx, f.graph, &f.step) == AP_OK);
+		ck_assert_str_eq(last_error(&f), cases[i].note ? cases[i].note : "");
+		fixture_close(&f);
+	}
 }
 END_TEST
 

@@ -307,7 +307,8 @@ START_TEST(sequence_parallelism_moves_as_much)
 }
 END_TEST
 
-/* What sums where gradients arise sums those of each product with columns. */
+/* What sums the gradients of products with columns sums those of one tensor together: query, key and value;
+ * the first of the feed-forward layer. */
 START_TEST(megatron_sums_gradients_of_columns)
 {
 	struct layer l;
@@ -316,9 +317,20 @@ START_TEST(megatron_sums_gradients_of_columns)
 	open_layer(&l, gpt, 8, 1, "dp=2,tp=4", AP_EXECUTOR_GENERIC);
 	t = traffic_of(&l, "x.norm", "z");
 	ck_assert_int_eq(t.allreduce[0], 2);
-	ck_assert_int_eq(t.allreduce[1], 4); /* query, key, value; the first of the feed-forward layer */
-	ck_assert_int_eq(t.bytes[1], 4 * slice_bytes(&l));
+	ck_assert_int_eq(t.allreduce[1], 2);
+	ck_assert_int_eq(t.bytes[1], 2 * slice_bytes(&l));
 	ck_assert_int_eq(t.moves, 0);
+	fixture_close(&l.f);
+	open_layer(&l, gpt, 8, 4, "dp=2,tp=4,sp=1", AP_EXECUTOR_GENERIC);
+	t = traffic_of(&l, "x.norm", "z");
+	ck_assert_int_eq(t.allreduce[0] + t.allreduce[1], 0);
+	ck_assert_int_eq(t.reducescatter[0], 2);
+	ck_assert_int_eq(t.allgather[1], 2);
+	ck_assert_int_eq(t.reducescatter[1], 2);
+	ck_assert_int_eq(t.moves, 2);
+	ck_assert_int_eq(t.gathers, 2);
+	ck_assert_int_eq(t.bytes[0], 2 * slice_bytes(&l));
+	ck_assert_int_eq(t.bytes[1], 4 * slice_bytes(&l));
 	fixture_close(&l.f);
 }
 END_TEST

@@ -57,6 +57,8 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, batch, true),
 	FIELD(ap_task_operand, share, true),
 	FIELD(ap_task_operand, arrival, true),
+	FIELD(ap_task_operand, sharers, false),
+	FIELD(ap_task_operand, sharer, false),
 };
 
 static const struct field result_fields[] = {
@@ -202,7 +204,7 @@ START_TEST(every_field_tells_tasks_apart)
 	open_task(&x);
 	perturb(&x, &x.task, task_fields, AP_COUNT(task_fields));
 	perturb(&x, &x.use[0], operand_fields, AP_COUNT(operand_fields));
-	perturb(&x, &x.use[1], operand_fields, AP_COUNT(operand_fields) - 1); /* no input arrives there */
+	perturb(&x, &x.use[1], operand_fields, AP_COUNT(operand_fields) - 3); /* no input arrives there */
 	perturb(&x, &x.made[0], result_fields, AP_COUNT(result_fields));
 	perturb(&x, &x.bound, bound_fields, AP_COUNT(bound_fields));
 	for (int f = 0; f < x.bound.nfactor; f++)
@@ -293,6 +295,7 @@ static void note_flow(void *user, const struct ap_joint *j)
 	want.once = j->flow.once;
 	want.shown = j->flow.shown;
 	want.share = j->flow.share;
+	want.sharers = j->flow.sharers;
 	want.sets = j->flow.sets;
 	want.in_flight = j->flow.in_flight;
 	memcpy(want.size, j->flow.size, sizeof want.size);
