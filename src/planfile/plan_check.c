@@ -638,14 +638,21 @@ static void rule_search(struct book *b)
 /* Of the step: bound, gap and the word for them. */
 static void hold_bound(struct book *b, const struct ap_jv *p)
 {
+	static const char *const keys[] = {"step_bound_s", "step_gap", "step_status"};
 	const struct ap_jv *given = ap_jv_get(ap_jv_get(b->root, "settings"), "gap");
-	double step = book_num(p, "step_time_s"), bound = book_num(p, "step_bound_s");
-	double gap = bound > 0 ? step / bound - 1 : 0;
+	double step = book_num(p, "step_time_s"), bound, gap;
 	double enough = given && ap_jv_type(given) == AP_JNUMBER ? ap_jv_double(given) / 100
 		: AP_DEFAULT_STEP_GAP / 100;
+	size_t n = 0;
 
-	if (!ap_jv_get(p, "step_bound_s"))
+	for (size_t i = 0; i < AP_COUNT(keys); i++)
+		n += ap_jv_get(p, keys[i]) != NULL;
+	if (n > 0 && n < AP_COUNT(keys))
+		book_fault(b, p, "step_bound_s, step_gap and step_status are there, or none of them");
+	if (n < AP_COUNT(keys))
 		return; /* written before there was one */
+	bound = book_num(p, "step_bound_s");
+	gap = bound > 0 ? step / bound - 1 : 0;
 	if (bound > step * (1 + 1e-12))
 		book_fault(b, ap_jv_get(p, "step_bound_s"), "is above step_time_s");
 	book_want_num(b, p, "step_gap", gap, "step_time_s / step_bound_s - 1");
