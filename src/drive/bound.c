@@ -12,6 +12,8 @@
 enum {
 	MOST_SOLVES = 12,
 	MOST_PLANS = MOST_SOLVES + 1,
+	ENGINE_STEPS = 2, /* in time, of a step of its work: matrices are hardly pruned, and large */
+	TABLE_STEPS = 4,
 	ROUNDS = 4096 /* of the game, in which an error falls with their square root */
 };
 
@@ -132,7 +134,7 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 		own.arena = ap_arena_create_like(outer->arena);
 		ap_path_mix(&own, paths, share, g->npath, best->graph, &mixed);
 		if (solve(&own, rq, table, &mixed, &weighted, &c)) {
-			out->work += c.work + weighted->work;
+			out->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
 			if (c.lower_bound > out->bound_s)
 				memcpy(most, share, sizeof most);
 			out->bound_s = fmax(out->bound_s, c.lower_bound);

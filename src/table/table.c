@@ -316,7 +316,7 @@ static int64_t more_memory(const struct edge *e, uint32_t from, uint32_t to)
  * ignores what later edges might give back: fewer are pruned, never too many.
  */
 static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const double *cost,
-	const struct edge *edges, uint32_t nedge, uint32_t s, uint32_t c)
+	const struct edge *edges, uint32_t nedge, uint32_t s, uint32_t c, uint64_t *work)
 {
 	double slack = cost[c] - cost[s];
 	int64_t room = kd->memory[c] - kd->memory[s];
@@ -328,6 +328,7 @@ static bool beats(const struct ap_making *mk, const struct ap_kind *kd, const do
 
 		if (from == to)
 			continue;
+		*work += edges[i].nother;
 		slack -= edges[i].times * worse(&edges[i], from, to, slack);
 		if (mk->params->by_memory && slack >= 0)
 			room -= edges[i].times * more_memory(&edges[i], from, to);
@@ -443,6 +444,7 @@ struct duty {
 	uint32_t nside;
 	uint32_t *keep; /* [old->k] */
 	uint32_t kept;
+	uint64_t work; /* layouts compared */
 };
 
 struct round {
@@ -470,7 +472,7 @@ static void prune(void *user, size_t i, int worker)
 		uint32_t most = d->kept < CHAMPIONS ? d->kept : CHAMPIONS, j = 0;
 
 		while (j < most && !beats(mk, kd, d->old->cost, edges, nedge, d->keep[j],
-			order[c].candidate))
+			order[c].candidate, &d->work))
 			j++;
 		if (j == most)
 			d->keep[d->kept++] = order[c].candidate;
@@ -565,6 +567,7 @@ static bool prune_round(struct ap_making *mk)
 		struct class c = {d->old->kind, d->old->cost, d->kept, d->keep};
 
 		dropped |= d->kept < d->old->k;
+		mk->work += mk->weighing ? d->work : 0; /* that of prices covers it elsewhere */
 		AP_PUSH(mk->ctx->arena, next, c);
 	}
 	ap_arena_release(mk->ctx->scratch, mark);
