@@ -72,6 +72,7 @@ void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap
 
 	*out = (struct ap_legs){0};
 	ap_comms_derive(t, p, step, add, &x);
+	out->s[AP_LEG_INPUT] = cost->input_s;
 	out->s[AP_LEG_FORWARD] = cost->forward_s;
 	out->s[AP_LEG_AGAIN] = cost->recompute_s;
 	out->s[AP_LEG_BACKWARD] = cost->backward_s - cost->recompute_s;

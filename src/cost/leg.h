@@ -10,6 +10,7 @@
 #include "cost/cost.h"
 
 enum ap_leg { /* in seconds of a step, all micro-batches */
+	AP_LEG_INPUT, /* bringing graph inputs into the layout of operands, at the start of a pass */
 	AP_LEG_FORWARD, /* the kernel */
 	AP_LEG_FORWARD_IN, /* collectives of operands before it */
 	AP_LEG_FORWARD_OUT, /* of results after it */

@@ -11,7 +11,7 @@
 
 enum {
 	MOST_SOLVES = 12,
-	MOST_PLANS = MOST_SOLVES + 1,
+	MOST_PLANS = 1 + AP_MOST_KNOWN + MOST_SOLVES,
 	ENGINE_STEPS = 2, /* in time, of a step of its work: matrices are hardly pruned, and large */
 	TABLE_STEPS = 4,
 	ROUNDS = 4096 /* of the game, in which an error falls with their square root */
@@ -104,7 +104,8 @@ static const int32_t *const *keep(struct ap_arena *arena, const struct ap_table 
 }
 
 void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_plan *best, uint64_t work,
+	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
+	uint32_t nknown, uint64_t work,
 	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out)
 {
@@ -118,7 +119,15 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 	one_phase.phase = NULL;
 	add_plan(ctx, g, best);
 	add_path(ctx, g, plan);
-	while (g->nplan < MOST_PLANS && out->work < work && !ap_ctx_stopped(ctx)) {
+	for (uint32_t i = 0; i < nknown; i++) {
+		struct ap_plan *p = AP_NEW(outer->arena, struct ap_plan);
+
+		ap_plan_sketch(maker, known[i], p);
+		plan[g->nplan] = p;
+		add_plan(ctx, g, p);
+		add_path(ctx, g, plan);
+	}
+	for (int solves = 0; solves < MOST_SOLVES && out->work < work && !ap_ctx_stopped(ctx); solves++) {
 		struct ap_ctx own = one_phase; /* with memory of its own, for the table */
 		const int32_t *const *counts = NULL;
 		const struct ap_path *paths[MOST_PLANS];
@@ -129,7 +138,7 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 		answer(g, share);
 		for (uint32_t j = 0; j < g->npath; j++) {
 			paths[j] = &g->path[j];
-			share[j] = g->nplan < 3 ? share[j] : 0.5 * (share[j] + most[j]);
+			share[j] = solves == 0 ? share[j] : 0.5 * (share[j] + most[j]);
 		}
 		own.arena = ap_arena_create_like(outer->arena);
 		ap_path_mix(&own, paths, share, g->npath, best->graph, &mixed);

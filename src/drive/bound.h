@@ -19,13 +19,17 @@ struct ap_step_bound {
 	uint64_t work;
 };
 
+#define AP_MOST_KNOWN 8
+
 /*
- * best: the fastest plan known. found() gets the counts of each plan that a solve finds; it simulates
+ * best: the fastest plan known; known: up to AP_MOST_KNOWN other ones, whose paths are mixed from the start,
+ * simulated by maker. found() gets the counts of each plan that a solve finds; it simulates
  * them and returns the plan. Ends when the bound is within rq->step_gap of the fastest step, or after so
  * much work, of which the first solve is always done.
  */
 void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_plan *best, uint64_t work,
+	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
+	uint32_t nknown, uint64_t work,
 	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out);
 

@@ -535,17 +535,44 @@ static const struct ap_plan *take_found(void *user, const int32_t *const *counts
 	return plan;
 }
 
-/* A bound on the step, by as much work as half the search so far, or a tenth of a second. */
+/* The fastest plans met beside the best, [AP_MOST_KNOWN]. Returns their number. */
+static uint32_t list_known(const struct ap_rivals *r, const int32_t *const **out)
+{
+	double slowest[AP_MOST_KNOWN];
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < r->all.n; i++) {
+		double step_s = r->all.v[i].step_time_s;
+		uint32_t at = n;
+
+		while (at > 0 && slowest[at - 1] > step_s)
+			at--;
+		if (r->all.v[i].hybrid || at == AP_MOST_KNOWN || step_s <= r->best->prediction.step_time_s ||
+			(at > 0 && slowest[at - 1] >= step_s))
+			continue;
+		n = n < AP_MOST_KNOWN ? n + 1 : n;
+		for (uint32_t k = n - 1; k > at; k--) {
+			slowest[k] = slowest[k - 1];
+			out[k] = out[k - 1];
+		}
+		slowest[at] = step_s;
+		out[at] = r->all.v[i].counts;
+	}
+	return n;
+}
+
+/* A bound on the step, by as much work as half the search so far, or half a second. */
 static enum ap_status find_step_bound(struct driving *d)
 {
-	const uint64_t least = UINT64_C(1) << 28;
-	const struct ap_plan *best = d->rivals.best;
+	const uint64_t least = UINT64_C(1) << 31, half = d->steps / 2;
+	const int32_t *const *known[AP_MOST_KNOWN];
 	struct ap_step_bound b;
 
-	if (!d->chosen.table || !best || best->graph != d->rq->graph || ap_ctx_stopped(d->ctx))
+	if (!d->chosen.table || !d->rivals.best || d->rivals.best->graph != d->rq->graph ||
+		ap_ctx_stopped(d->ctx))
 		return AP_OK;
-	ap_bound_step(d->ctx, d->rq, d->chosen.table, best, d->steps / 2 > least ? d->steps / 2 : least,
-		take_found, d, &b);
+	ap_bound_step(d->ctx, d->rq, d->chosen.table, d->rivals.maker, d->rivals.best, known,
+		list_known(&d->rivals, known), half > least ? half : least, take_found, d, &b);
 	d->step_bound_s = fmax(d->step_bound_s, b.bound_s);
 	d->work += b.work;
 	d->steps += b.work;

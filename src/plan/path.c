@@ -24,6 +24,7 @@ struct run {
 	double wait_s; /* for the data that it reads */
 	uint32_t giver; /* the run that it waits for; AP_NONE: none */
 	uint32_t operand; /* of the giver (backward) or its own: the redistribution between; AP_NONE: none */
+	bool input; /* it waits for inputs of the graph, from the start of the pass */
 	bool all; /* it waits for all that is sent behind the giver on the way to it, see meeting() */
 	bool line_by_data; /* line_s comes from data, not from the run before */
 };
@@ -343,10 +344,15 @@ static void trace_pass(struct tracing *x, int32_t part, enum ap_pass kind)
 	for (uint32_t i = 0; i < out->runs.n; i++) {
 		struct run *r = &out->runs.v[i];
 		double kernel = kernel_s(x, r), data, end;
-		bool solid = is_solid(x, r);
+		bool solid = is_solid(x, r), waits;
 
-		data = r->giver == AP_NONE ? 0 : r->wait_s + before_s(x, r);
-		r->line_by_data = solid && r->giver != AP_NONE && data >= line;
+		if (kind == AP_PASS_FORWARD && micro_s(x, r->node, AP_LEG_INPUT) > r->wait_s) {
+			r->wait_s = micro_s(x, r->node, AP_LEG_INPUT);
+			r->input = true;
+		}
+		waits = r->giver != AP_NONE || r->input;
+		data = waits ? r->wait_s + before_s(x, r) : 0;
+		r->line_by_data = solid && waits && data >= line;
 		r->line_s = (r->line_by_data ? data : line) + kernel;
 		r->data_s = solid ? r->line_s : data;
 		line = r->line_s;
@@ -393,6 +399,11 @@ static void count_path(struct tracing *x, const struct pass *pass, uint32_t i, b
 			i = i > 0 && (is_solid(x, r) || !data) ? i - 1 : AP_NONE;
 			data = false;
 			continue;
+		}
+		if (r->input) {
+			count_before(x, r, times);
+			x->passed[r->node].s[AP_LEG_INPUT] += times;
+			return;
 		}
 		if (r->giver == AP_NONE)
 			return;
