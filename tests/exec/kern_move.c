@@ -47,7 +47,7 @@ static bool sequence_first(const struct ex_job *j)
 	int64_t in = j->in[0].box.size[0], out = j->out[0].box.size[0];
 	int64_t few = in < out ? in : out, tokens = (in < out ? out : in) / few, length = all / (few * tokens);
 
-	if (few % samples != 0 || in == out || few * tokens * length != all)
+	if (few % samples != 0 || few * tokens * length != all)
 		return false;
 	for (int64_t i = 0; i < all; i++) {
 		int64_t row = i / length, group = row / (tokens * samples), rest = row % (tokens * samples);
