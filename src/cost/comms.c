@@ -500,7 +500,7 @@ static void rounds(struct deriving *d)
 		struct ap_comm c = {.kind = AP_COLL_RING, .axes = axes, .operand = i, .result = -1,
 			.reduce = AP_REDUCE_SUM, .dim = dim_of(&b->in[i], b->round)};
 
-		if (!(b->rounds >> i & 1))
+		if (!ap_rule_holds(b->rounds, i))
 			continue;
 		c.bytes = ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step) *
 			d->p->count[b->round];
@@ -550,7 +550,7 @@ static void swaps(struct deriving *d)
 		return;
 	ap_placement_axes(d->p, 1u << b->round, false, &axes);
 	for (int i = 0; i < b->nin; i++)
-		if (b->swaps >> i & 1)
+		if (ap_rule_holds(b->swaps, i))
 			swap(d, &axes, i, -1);
 	for (int o = 0; o < b->nout; o++)
 		if (b->out[o].factors == b->in[0].factors)

@@ -132,11 +132,13 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 	double bytes = ap_opcost_stored(x, i);
 
 	passing(x, i, forward, backward);
-	if (x->b->rounds >> i & 1 && x->p->count[x->b->round] > 1) { /* one to work on, one that comes */
+	/* one to work on, one that comes */
+	if (ap_rule_holds(x->b->rounds, i) && x->p->count[x->b->round] > 1) {
 		*forward += 2 * bytes;
 		*backward += (in->grad ? 4 : 2) * bytes;
 	}
-	if (x->b->swaps >> i & 1 && x->p->count[x->b->round] > 1) { /* as it comes, and as it is worked on */
+	/* as it comes, and as it is worked on */
+	if (ap_rule_holds(x->b->swaps, i) && x->p->count[x->b->round] > 1) {
 		*forward += bytes;
 		*backward += in->grad ? bytes : 0;
 	}
@@ -247,7 +249,7 @@ static double halo_copy_s(const struct ap_opcost *x)
 /* Bytes of an operand that the kernel reads. */
 static double seen(const struct ap_opcost *x, int i)
 {
-	return ap_opcost_in(x, i) * (x->b->rounds >> i & 1 ? x->p->count[x->b->round] : 1);
+	return ap_opcost_in(x, i) * (ap_rule_holds(x->b->rounds, i) ? x->p->count[x->b->round] : 1);
 }
 
 static double forward_s(const struct ap_opcost *x)
@@ -363,7 +365,7 @@ static void cover(struct ap_opcost *x)
 	double times = x->t->once ? 1 : (double)x->step->micro_batches, parts, n = 0;
 
 	for (int i = 0; i < x->b->nin; i++)
-		n += x->b->rounds >> i & 1;
+		n += ap_rule_holds(x->b->rounds, i);
 	if (n == 0)
 		return;
 	parts = x->p->count[x->b->round];

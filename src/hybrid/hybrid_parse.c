@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hybrid/hybrid_parse.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -53,13 +54,16 @@ static enum ap_status say(struct ap_ctx *ctx, const char *text)
 
 #define SAY(ctx, ...) say(ctx, ap_arena_printf((ctx)->arena, __VA_ARGS__))
 
+enum { MOST_WORD = 64 }; /* of a key's other names, with its end */
+
 /* Copies the next word of a list; false at its end. */
-static bool next_word(const char **list, char word[32])
+static bool next_word(const char **list, char word[MOST_WORD])
 {
 	size_t n = strcspn(*list, " ");
 
 	if (n == 0)
 		return false;
+	assert(n < MOST_WORD);
 	memcpy(word, *list, n);
 	word[n] = '\0';
 	*list += n + ((*list)[n] == ' ');
@@ -71,7 +75,7 @@ static int distance(const struct key *k, const char *name, int most)
 {
 	const char *aliases = k->aliases;
 	int best = ap_str_distance(name, k->name, most);
-	char word[32];
+	char word[MOST_WORD];
 
 	while (next_word(&aliases, word)) {
 		int d = ap_str_distance(name, word, most);
@@ -145,7 +149,7 @@ static enum ap_status set_algorithm(struct reading *r, const char *value)
 	for (int a = AP_CP_ALL_GATHER; a < AP_CP_ALGOS; a++) {
 		const char *aliases = algorithms[a].aliases;
 		bool is = strcmp(value, algorithms[a].name) == 0;
-		char word[32];
+		char word[MOST_WORD];
 
 		while (next_word(&aliases, word))
 			is |= strcmp(value, word) == 0;

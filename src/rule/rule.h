@@ -200,6 +200,12 @@ struct ap_bound {
 	const char *const *name; /* [nin] operands' names for messages; NULL if unknown */
 };
 
+/* Is bit i of a mask of operands set? Operators may have more of them than a mask has bits. */
+static inline bool ap_rule_holds(uint32_t mask, int i)
+{
+	return i < 32 && mask >> i & 1;
+}
+
 #define AP_RANK_UNKNOWN UINT8_MAX /* rank of an undeclared shape */
 
 /* An operator as input to binding. nout 0: undeclared, take the row's first result. */
