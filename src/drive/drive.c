@@ -756,7 +756,8 @@ static const char *ended(const struct driving *d, const struct ap_search_info *s
 static void state(const struct driving *d, bool stopped, double step_s, struct ap_search_info *s)
 {
 	s->mode = mode_of(d);
-	s->lower_bound_s = d->lower_bound_s;
+	/* a hybrid with dealt sums may be below what no plan without them is */
+	s->lower_bound_s = s->hybrid && s->objective_s < d->lower_bound_s ? 0 : d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->step_bound_s = fmin(d->step_bound_s, step_s);
 	s->step_gap = s->step_bound_s > 0 ? step_s / s->step_bound_s - 1 : 0;

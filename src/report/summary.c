@@ -170,8 +170,10 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 		ap_str_add(out, " (given)\n");
 		return;
 	}
-	ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
-	ap_summary_percent(out, s->gap, 1);
+	if (s->lower_bound_s > 0) {
+		ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
+		ap_summary_percent(out, s->gap, 1);
+	}
 	ap_str_addf(out, " (%s, %s%s", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
 	if (s->status == AP_PLAN_FEASIBLE && s->ended)
