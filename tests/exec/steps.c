@@ -193,8 +193,10 @@ static int all_steps(struct ex_world *w, const struct ap_reshard_step *steps, in
 	int nout = 0;
 
 	assert(n <= AP_RESHARD_MAX);
+	if (n == 0)
+		return 0;
 	memcpy(own, steps, (size_t)n * sizeof *steps);
-	if (w->fault && w->fault->steps && n > 0)
+	if (w->fault && w->fault->steps)
 		w->faulted |= w->fault->steps(w, &n, own);
 	for (int i = 0; i < n; i++)
 		nout += take_apart(w, &own[i], out + nout);
