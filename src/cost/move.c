@@ -20,7 +20,8 @@ struct steps_cost { /* for one micro-batch */
 };
 
 #define DIRECT_SLOTS 1024 /* power of two; a machine has at most a few hundred single axes */
-#define STEP_SLOTS 4096 /* power of two; moves by axes by sizes of a tensor's slices */
+#define FEW_STEPS 64 /* slots at first, a power of two: there are many pricers of small graphs */
+#define MOST_STEPS 4096 /* power of two; moves by axes by sizes of a tensor's slices */
 
 /* All that the price of a step depends on besides the elements; never 0. */
 static uint64_t signature(const struct ap_reshard_step *s, int dtype_bytes)
@@ -43,7 +44,8 @@ struct ap_pricer {
 	struct ap_map *ids;
 	AP_VEC(struct ap_group *) groups;
 	const struct ap_group *direct[DIRECT_SLOTS]; /* single axes, by stride and size */
-	struct remembered step_cost[STEP_SLOTS];
+	struct remembered *priced; /* [slots] */
+	uint32_t slots, filled;
 };
 
 struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machine *m,
@@ -55,6 +57,8 @@ struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machi
 	p->machine = m;
 	p->step = step;
 	p->ids = ap_map_create(arena);
+	p->slots = FEW_STEPS;
+	p->priced = AP_NEW_N(arena, struct remembered, p->slots);
 	return p;
 }
 
@@ -107,12 +111,30 @@ double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char 
 		(double)c->bytes, algorithm);
 }
 
-static uint32_t step_slot(int64_t before, uint64_t sig)
+static struct remembered *slot_of(struct remembered *priced, uint32_t slots, int64_t before, uint64_t sig)
 {
 	uint64_t h = (uint64_t)before * UINT64_C(0x9e3779b97f4a7c15) ^
 		sig * UINT64_C(0xff51afd7ed558ccd);
 
-	return (uint32_t)(h >> 40) & (STEP_SLOTS - 1);
+	return &priced[(uint32_t)(h >> 40) & (slots - 1)];
+}
+
+/* The slot of a step, whatever it holds. */
+static struct remembered *recall(struct ap_pricer *pr, int64_t before, uint64_t sig)
+{
+	if (pr->filled > pr->slots / 2 && pr->slots < MOST_STEPS) {
+		struct remembered *wider = AP_NEW_N(pr->arena, struct remembered, 8 * pr->slots);
+
+		for (uint32_t i = 0; i < pr->slots; i++) {
+			const struct remembered *r = &pr->priced[i];
+
+			if (r->signature != 0)
+				*slot_of(wider, 8 * pr->slots, r->before, r->signature) = *r;
+		}
+		pr->priced = wider;
+		pr->slots *= 8;
+	}
+	return slot_of(pr->priced, pr->slots, before, sig);
 }
 
 /* A local copy of so many bytes: read and written. */
@@ -203,9 +225,10 @@ static void steps_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *
 	for (int i = 0; i < n; i++) {
 		const struct ap_reshard_step *s = &steps[i];
 		uint64_t sig = signature(s, dtype_bytes);
-		struct remembered *r = &pr->step_cost[step_slot(s->before, sig)];
+		struct remembered *r = recall(pr, s->before, sig);
 
 		if (r->before != s->before || r->signature != sig) {
+			pr->filled += r->signature == 0;
 			*r = (struct remembered){.before = s->before, .signature = sig};
 			step_cost_make(pr, s, dtype_bytes, &r->cost);
 		}

@@ -17,7 +17,8 @@
 #include "shard/space.h"
 #include "shard/strategy.h"
 
-#define AP_LAZY_MOVES (1 << 15)
+#define FEW_MOVES (1u << 7) /* powers of two: the cache is of the size that the graph can fill */
+#define MOST_MOVES (1u << 15)
 #define AP_LAZY_PRIMES 8 /* distinct prime divisors of a number up to 2^20 */
 
 struct ap_map;
@@ -68,7 +69,8 @@ struct ap_lazy {
 	AP_VEC(struct ap_lazy_link) links;
 	AP_VEC(struct lazy_bond) bonds;
 	struct ap_map *flows, *layouts, *strategies; /* interned by content */
-	struct lazy_remembered *moves; /* [AP_LAZY_MOVES] cache of the latest moves, by hash */
+	struct lazy_remembered *moves; /* [nmove] cache of the latest moves, by hash */
+	uint32_t nmove;
 	struct ap_map *matches;
 	AP_VEC(struct ap_lazy_list) match;
 };
@@ -226,7 +228,7 @@ static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t 
 
 	if (a == b)
 		return (struct ap_lazy_move){0, 0};
-	r = &l->moves[ap_hash(key, sizeof key, 0) & (AP_LAZY_MOVES - 1)];
+	r = &l->moves[ap_hash(key, sizeof key, 0) & (l->nmove - 1)];
 	if (r->flow != flow || r->a != a || r->b != b)
 		*r = (struct lazy_remembered){flow, a, b, price_flow(l, flow, a, b)};
 	return r->move;
@@ -327,7 +329,9 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	l->flows = ap_map_create(arena);
 	l->layouts = ap_map_create(arena);
 	l->strategies = ap_map_create(arena);
-	l->moves = AP_NEW_N(arena, struct lazy_remembered, AP_LAZY_MOVES);
+	for (l->nmove = FEW_MOVES; l->nmove < MOST_MOVES && l->nmove < 64 * (uint64_t)g->nnode;)
+		l->nmove *= 2;
+	l->moves = AP_NEW_N(arena, struct lazy_remembered, l->nmove);
 	l->matches = ap_map_create(arena);
 	n = ap_primes(l->m->ndev, primes);
 	for (size_t i = 0; i < n; i++)
