@@ -14,60 +14,117 @@ enum {
 	MOST_PLANS = 1 + AP_MOST_KNOWN + MOST_SOLVES,
 	ENGINE_STEPS = 2, /* in time, of a step of its work: matrices are hardly pruned, and large */
 	TABLE_STEPS = 4,
-	ROUNDS = 4096 /* of the game, in which an error falls with their square root */
+	PIVOTS = 1024
 };
+
+#define SAME 1e-5 /* a better bound by less is none */
 
 /* Of paths and plans known so far. */
 struct game {
 	uint32_t npath, nplan;
 	struct ap_path path[MOST_PLANS];
+	struct ap_path_terms terms[MOST_PLANS]; /* of plans */
 	double length_s[MOST_PLANS][MOST_PLANS]; /* [path][plan] */
 };
 
 /*
  * The mixture of paths whose shortest length in the known plans is largest: of which no known plan shows
- * that it is no better a bound. Paths and plans answer each other in turns; the paths' answers are
- * averaged (Brown's fictitious play of a matrix game).
+ * that it is no better a bound. Returns that length. A matrix game: with lengths moved to [1, 2], which
+ * changes no best mixture, its linear program is to make sum(z) largest with sum over plans of
+ * length * z at most 1 for each path; the mixture is its dual, which the simplex method finds from z = 0
+ * (Bland's rule, so that it ends; of one that does not in time, any mixture is a bound).
  */
-static void answer(const struct game *g, double share[MOST_PLANS])
+static double answer(const struct game *g, double share[MOST_PLANS])
 {
-	double by_path[MOST_PLANS] = {0}, by_plan[MOST_PLANS] = {0};
-	uint32_t path = 0, plan = 0;
+	enum { WIDE = 2 * MOST_PLANS + 1 };
+	const double nil = 1e-11;
+	uint32_t rows = g->npath, cols = g->nplan, width = cols + rows + 1, base[MOST_PLANS];
+	double t[MOST_PLANS + 1][WIDE] = {{0}}, least = INFINITY, most = 0, sum = 0, shortest = INFINITY;
 
-	for (uint32_t j = 0; j < g->npath; j++)
-		share[j] = 0;
-	for (int r = 0; r < ROUNDS; r++) {
-		for (uint32_t j = 0; j < g->npath; j++)
-			by_path[j] += g->length_s[j][plan];
-		for (uint32_t j = path = 0; j < g->npath; j++)
-			path = by_path[j] > by_path[path] ? j : path;
-		share[path] += 1.0 / ROUNDS;
-		for (uint32_t i = 0; i < g->nplan; i++)
-			by_plan[i] += g->length_s[path][i];
-		for (uint32_t i = plan = 0; i < g->nplan; i++)
-			plan = by_plan[i] < by_plan[plan] ? i : plan;
+	for (uint32_t j = 0; j < rows; j++)
+		for (uint32_t i = 0; i < cols; i++) {
+			least = fmin(least, g->length_s[j][i]);
+			most = fmax(most, g->length_s[j][i]);
+		}
+	for (uint32_t j = 0; j < rows; j++) {
+		for (uint32_t i = 0; i < cols; i++)
+			t[j][i] = 1 + (most > least ? (g->length_s[j][i] - least) / (most - least) : 0);
+		t[j][cols + j] = t[j][width - 1] = 1;
+		base[j] = cols + j;
 	}
+	for (uint32_t i = 0; i < cols; i++)
+		t[rows][i] = -1;
+	for (int pivots = 0; pivots < PIVOTS; pivots++) {
+		uint32_t in = 0, out = rows;
+		double factor;
+
+		while (in + 1 < width && t[rows][in] >= -nil)
+			in++;
+		if (in + 1 == width)
+			break;
+		for (uint32_t j = 0; j < rows; j++) {
+			double more; /* than the least ratio so far */
+
+			if (t[j][in] <= nil)
+				continue;
+			more = out == rows ? -1 : t[j][width - 1] * t[out][in] - t[out][width - 1] * t[j][in];
+			if (more < 0 || (more <= 0 && base[j] < base[out]))
+				out = j;
+		}
+		if (out == rows)
+			break;
+		factor = 1 / t[out][in];
+		for (uint32_t i = 0; i < width; i++)
+			t[out][i] *= factor;
+		for (uint32_t j = 0; j <= rows; j++) {
+			factor = j == out ? 0 : t[j][in];
+			for (uint32_t i = 0; i < width && factor != 0; i++)
+				t[j][i] -= factor * t[out][i];
+		}
+		base[out] = in;
+	}
+	for (uint32_t j = 0; j < rows; j++)
+		sum += share[j] = fmax(0, t[rows][cols + j]);
+	for (uint32_t j = 0; j < rows; j++)
+		share[j] /= sum;
+	for (uint32_t i = 0; i < cols; i++) {
+		double length = 0;
+
+		for (uint32_t j = 0; j < rows; j++)
+			length += share[j] * g->length_s[j][i];
+		shortest = fmin(shortest, length);
+	}
+	return shortest;
 }
 
-static void add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p)
+/* A plan, and the longest path through it. Returns false if no path tells it from one that was there. */
+static bool add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p)
 {
-	for (uint32_t j = 0; j < g->npath; j++)
-		g->length_s[j][g->nplan] = ap_path_length_s(ctx, &g->path[j], p);
+	uint32_t plan = g->nplan, path = g->npath;
+
+	ap_path_terms_make(ctx, p, &g->terms[plan]);
+	for (uint32_t j = 0; j < path; j++)
+		g->length_s[j][plan] = ap_path_length_s(&g->path[j], p->graph, &g->terms[plan]);
+	for (uint32_t i = 0; i < plan; i++) {
+		uint32_t j = 0;
+
+		while (j < path && g->length_s[j][plan] == g->length_s[j][i])
+			j++;
+		if (j == path)
+			return false;
+	}
+	ap_path_longest(ctx, p, &g->terms[plan], &g->path[path]);
+	for (uint32_t i = 0; i <= plan; i++)
+		g->length_s[path][i] = ap_path_length_s(&g->path[path], p->graph, &g->terms[i]);
 	g->nplan++;
-}
-
-/* The longest path of plan i, which is the last one added. */
-static void add_path(struct ap_ctx *ctx, struct game *g, const struct ap_plan *const *plan)
-{
-	ap_path_longest(ctx, plan[g->nplan - 1], &g->path[g->npath]);
-	for (uint32_t i = 0; i < g->nplan; i++)
-		g->length_s[g->npath][i] = ap_path_length_s(ctx, &g->path[g->npath], plan[i]);
 	g->npath++;
+	return true;
 }
 
 /* The plan of which the path takes least, within the memory if that binds. */
 static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_path *path, const struct ap_table **weighted, struct ap_choice *c)
+	const struct ap_table_legs *legs, const struct ap_path *path, const struct ap_table **weighted,
+	struct ap_choice *c)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
 	int64_t limit = ap_choose_limit_bytes(rq);
@@ -75,7 +132,7 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 		.no_fold = rq->budget.no_fold, .gap = AP_ANY_OPTIMUM};
 	double bound;
 
-	*weighted = ap_table_weighted(ctx, table, &path->weights);
+	*weighted = ap_table_weighted(ctx, table, legs, &path->weights);
 	if (!*weighted)
 		return false;
 	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
@@ -110,39 +167,44 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 	struct ap_step_bound *out)
 {
 	double fastest_s = best->prediction.step_time_s, share[MOST_PLANS] = {0}, most[MOST_PLANS] = {1};
-	const struct ap_plan *plan[MOST_PLANS] = {best};
 	struct game *g = AP_NEW(outer->arena, struct game);
 	struct ap_ctx one_phase = *outer, *ctx = &one_phase;
+	struct ap_ctx with_legs = one_phase; /* whose memory ends with the solves */
+	struct ap_table_legs legs;
+	bool by_far = true; /* all the way to the mixture that may be best, instead of half of it */
 
 	*out = (struct ap_step_bound){0};
 	ap_ctx_phase(outer, "bounding the step");
-	one_phase.phase = NULL;
+	one_phase.phase = with_legs.phase = NULL;
 	add_plan(ctx, g, best);
-	add_path(ctx, g, plan);
 	for (uint32_t i = 0; i < nknown; i++) {
 		struct ap_plan *p = AP_NEW(outer->arena, struct ap_plan);
 
 		ap_plan_sketch(maker, known[i], p);
-		plan[g->nplan] = p;
 		add_plan(ctx, g, p);
-		add_path(ctx, g, plan);
 	}
-	for (int solves = 0; solves < MOST_SOLVES && out->work < work && !ap_ctx_stopped(ctx); solves++) {
+	with_legs.arena = ap_arena_create_like(outer->arena);
+	ap_table_legs_make(&with_legs, table, &legs);
+	out->work = TABLE_STEPS * legs.work;
+	for (int n = 0; n < MOST_SOLVES && (n == 0 || out->work < work) && !ap_ctx_stopped(ctx); n++) {
 		struct ap_ctx own = one_phase; /* with memory of its own, for the table */
 		const int32_t *const *counts = NULL;
 		const struct ap_path *paths[MOST_PLANS];
 		const struct ap_table *weighted;
+		const struct ap_plan *plan;
 		struct ap_path mixed;
 		struct ap_choice c = {0};
+		bool fresh;
 
-		answer(g, share);
+		if (answer(g, share) <= out->bound_s * (1 + SAME))
+			break; /* no mixture of known paths is a better bound */
 		for (uint32_t j = 0; j < g->npath; j++) {
 			paths[j] = &g->path[j];
-			share[j] = solves == 0 ? share[j] : 0.5 * (share[j] + most[j]);
+			share[j] = by_far ? share[j] : 0.5 * (share[j] + most[j]);
 		}
 		own.arena = ap_arena_create_like(outer->arena);
 		ap_path_mix(&own, paths, share, g->npath, best->graph, &mixed);
-		if (solve(&own, rq, table, &mixed, &weighted, &c)) {
+		if (solve(&own, rq, table, &legs, &mixed, &weighted, &c)) {
 			out->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
 			if (c.lower_bound > out->bound_s)
 				memcpy(most, share, sizeof most);
@@ -153,12 +215,15 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 		ap_arena_destroy(own.arena);
 		if (!counts)
 			break;
-		plan[g->nplan] = found(user, counts);
-		fastest_s = fmin(fastest_s, plan[g->nplan]->prediction.step_time_s);
+		plan = found(user, counts);
+		fastest_s = fmin(fastest_s, plan->prediction.step_time_s);
 		if (fastest_s <= out->bound_s * (1 + rq->step_gap))
 			break;
-		add_plan(ctx, g, plan[g->nplan]);
-		add_path(ctx, g, plan);
+		fresh = add_plan(ctx, g, plan);
+		if (by_far && !fresh)
+			break; /* the next mixture would be the same */
+		by_far = !fresh;
 	}
+	ap_arena_destroy(with_legs.arena);
 	out->bound_s = fmin(out->bound_s, fastest_s); /* rounding errors of the simulation's sums */
 }

@@ -43,7 +43,7 @@ struct tracing {
 	const struct ap_plan *p;
 	struct ap_whole_step w;
 	double per_micro;
-	struct ap_legs *leg; /* [nnode] of the plan, in a step */
+	const struct ap_legs *leg; /* [nnode] of the plan, in a step */
 	const uint32_t *first; /* [nnode + 1] operands */
 	double *way_s[WAYS]; /* [operands] redistributions of the plan, for a micro-batch */
 	struct ap_legs *passed; /* [nnode] how often the path passes a leg */
@@ -691,17 +691,14 @@ static void count_leave(struct tracing *x, const struct slots *s, const ap_id *b
 	}
 }
 
-/* Times of the plan's legs and redistributions. Who shares a copy waits for at least its part of it. */
+/* Times of the plan's redistributions. Who shares a copy waits for at least its part of it. */
 static void time_plan(struct tracing *x)
 {
 	const struct ap_plan *p = x->p;
-	struct ap_pricer *pricer = ap_pricer_create(x->ctx->scratch, p->machine, p->step);
 	uint32_t *first = AP_NEW_N(x->ctx->arena, uint32_t, p->graph->nnode + 1), operands;
 
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
+	for (ap_id i = 0; i < p->graph->nnode; i++)
 		first[i + 1] = first[i] + p->graph->node[i].bound.nin;
-		ap_legs_make(pricer, &p->task[i], &p->op[i].place, &p->op[i].cost, &x->leg[i]);
-	}
 	operands = first[p->graph->nnode];
 	for (int w = 0; w < WAYS; w++) {
 		x->way_s[w] = AP_NEW_N(x->ctx->scratch, double, operands + 1);
@@ -756,17 +753,18 @@ static double flow_weight(const struct tracing *x, ap_id node, uint32_t operand)
 	return fmin(least, fmax(x->passed_way[AGAIN][at], least / 2));
 }
 
-void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_path *out)
+void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_path_terms *terms,
+	struct ap_path *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct tracing x = {.ctx = ctx, .p = p, .per_micro = 1.0 / (double)p->step->micro_batches};
+	struct tracing x = {.ctx = ctx, .p = p, .leg = terms->leg,
+		.per_micro = 1.0 / (double)p->step->micro_batches};
 	uint32_t n = p->graph->nnode;
 	struct slots slots;
 	struct leave leave;
 	const ap_id *by;
 	double *flow;
 
-	x.leg = AP_NEW_N(ctx->scratch, struct ap_legs, n);
 	x.passed = AP_NEW_N(ctx->arena, struct ap_legs, n);
 	ap_whole_step_make(ctx, p, false, &x.w);
 	time_plan(&x);
@@ -792,28 +790,40 @@ void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_path
 	ap_arena_release(ctx->scratch, mark);
 }
 
-double ap_path_length_s(struct ap_ctx *ctx, const struct ap_path *path, const struct ap_plan *p)
+void ap_path_terms_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_path_terms *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_pricer *pricer = ap_pricer_create(ctx->scratch, p->machine, p->step);
-	const struct ap_path_weights *w = &path->weights;
-	double sum = 0;
+	uint32_t n = p->graph->nnode, *first = AP_NEW_N(ctx->scratch, uint32_t, n + 1);
+	struct ap_legs *leg = AP_NEW_N(ctx->arena, struct ap_legs, n);
+	double *flow_s;
 
-	for (ap_id i = 0; i < p->graph->nnode; i++) {
-		struct ap_legs legs;
-
-		ap_legs_make(pricer, &p->task[i], &p->op[i].place, &p->op[i].cost, &legs);
-		for (int k = 0; k < AP_LEG_COUNT; k++)
-			sum += w->node[i].s[k] * legs.s[k];
+	for (ap_id i = 0; i < n; i++) {
+		first[i + 1] = first[i] + p->graph->node[i].bound.nin;
+		ap_legs_make(pricer, &p->task[i], &p->op[i].place, &p->op[i].cost, &leg[i]);
 	}
+	flow_s = AP_NEW_N(ctx->arena, double, first[n] + 1);
 	for (uint32_t m = 0; m < p->nmove; m++)
 		if (p->move[m].from != AP_NONE) {
 			struct ap_move_cost cost = ap_plan_move_part(p, &p->move[m]);
 
-			sum += w->flow[w->first[p->move[m].to] + p->move[m].operand] *
-				(cost.forward_s + cost.backward_s);
+			flow_s[first[p->move[m].to] + p->move[m].operand] +=
+				cost.forward_s + cost.backward_s;
 		}
+	*out = (struct ap_path_terms){leg, flow_s};
 	ap_arena_release(ctx->scratch, mark);
+}
+
+double ap_path_length_s(const struct ap_path *path, const struct ap_graph *g, const struct ap_path_terms *t)
+{
+	const struct ap_path_weights *w = &path->weights;
+	double sum = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (int k = 0; k < AP_LEG_COUNT; k++)
+			sum += w->node[i].s[k] * t->leg[i].s[k];
+	for (uint32_t i = 0; i < w->first[g->nnode]; i++)
+		sum += w->flow[i] * t->flow_s[i];
 	return sum;
 }
 

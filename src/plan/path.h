@@ -19,11 +19,22 @@ struct ap_path {
 	double length_s; /* in the plan that it was made of: at most its simulated step */
 };
 
-/* The longest path of a simulated plan. O(operands + slots) and the pricing of each operator. */
-void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_path *out);
+/* What paths add up in a plan: of operators, and of redistributions there and back. */
+struct ap_path_terms {
+	const struct ap_legs *leg; /* [nnode] */
+	const double *flow_s; /* [operands], numbered as in struct ap_path_weights */
+};
 
-/* What the path takes in another plan of the same graph, machine and step: at most that plan's step. */
-double ap_path_length_s(struct ap_ctx *ctx, const struct ap_path *path, const struct ap_plan *p);
+/* O(operands) and the pricing of each operator. */
+void ap_path_terms_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_path_terms *out);
+
+/* The longest path of a simulated plan. O(operands + slots). */
+void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_path_terms *terms,
+	struct ap_path *out);
+
+/* What the path takes in another plan of the same graph, machine and step: at most that plan's step.
+ * O(operands). */
+double ap_path_length_s(const struct ap_path *path, const struct ap_graph *g, const struct ap_path_terms *t);
 
 /* The mixture of n paths of one graph by shares that add up to 1. Its length in a plan is a bound like a
  * path's. */

@@ -1366,42 +1366,46 @@ const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_ta
 	return t->making->params->by_memory ? t : again(ctx, t, true, t->making->only);
 }
 
-struct weighted { /* the costs of kind's candidates under one set of weights */
-	uint32_t kind;
-	const struct ap_legs *weight;
-	double *cost;
-};
-
-struct weighted_list {
+struct legs_list {
 	const struct ap_making *mk;
-	AP_VEC(struct weighted) v;
+	struct ap_legs **of_kind; /* [kinds][candidates] */
 };
 
-static void weigh_kind(void *user, size_t i, int worker)
+static void price_legs(void *user, size_t i, int worker)
 {
-	const struct weighted_list *l = user;
-	const struct ap_making *mk = l->mk;
-	const struct weighted *w = &l->v.v[i];
-	const struct ap_kind *kd = &mk->kinds.v[w->kind];
-	double q = mk->step->quantum_s;
+	const struct legs_list *l = user;
+	const struct ap_kind *kd = &l->mk->kinds.v[i];
 
-	for (uint32_t c = 0; c < kd->k && !ap_ctx_stopped(mk->ctx); c++) {
-		double sum = 0;
-		struct ap_legs leg;
+	for (uint32_t c = 0; c < kd->k && !ap_ctx_stopped(l->mk->ctx); c++) {
 		struct ap_placement p;
 		struct ap_op_cost oc;
 
-		kind_placement(mk, kd, c, &p);
-		ap_op_cost_make(worker_pricer(mk, worker), kd->task, &p, &oc);
-		ap_legs_make(worker_pricer(mk, worker), kd->task, &p, &oc, &leg);
-		for (int k = 0; k < AP_LEG_COUNT; k++)
-			sum += w->weight->s[k] * leg.s[k];
-		w->cost[c] = isinf(kd->cost[c]) ? INFINITY : fmax(0, floor(sum / q)) * q;
+		kind_placement(l->mk, kd, c, &p);
+		ap_op_cost_make(worker_pricer(l->mk, worker), kd->task, &p, &oc);
+		ap_legs_make(worker_pricer(l->mk, worker), kd->task, &p, &oc, &l->of_kind[i][c]);
 	}
 }
 
+void ap_table_legs_make(struct ap_ctx *ctx, const struct ap_table *t, struct ap_table_legs *out)
+{
+	struct ap_making mk = *t->making;
+	struct legs_list l = {&mk, AP_NEW_N(ctx->arena, struct ap_legs *, mk.kinds.n)};
+	uint64_t candidates = 0;
+
+	for (size_t i = 0; i < mk.kinds.n; i++) {
+		l.of_kind[i] = AP_NEW_N(ctx->arena, struct ap_legs, mk.kinds.v[i].k);
+		candidates += mk.kinds.v[i].k;
+	}
+	mk.ctx = ctx;
+	open_workers(&mk);
+	ap_par_for(ctx->arena, making_jobs(&mk, candidates), mk.kinds.n, price_legs, &l);
+	close_workers(&mk);
+	*out = (struct ap_table_legs){(const struct ap_legs *const *)l.of_kind,
+		AP_CANDIDATE_WORK * candidates};
+}
+
 const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
-	const struct ap_path_weights *weights)
+	const struct ap_table_legs *legs, const struct ap_path_weights *weights)
 {
 	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
 	uint32_t *of_node = AP_NEW_N(ctx->arena, uint32_t, mk->g->nnode);
@@ -1409,22 +1413,29 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	struct ap_map *nodes = ap_map_create(ctx->arena), *links = ap_map_create(ctx->arena);
 	AP_VEC(double) scale = {0};
 	struct weighing *w = AP_NEW(ctx->arena, struct weighing);
-	struct weighted_list all = {.mk = mk};
-	const double **cost;
+	double q = mk->step->quantum_s, **cost;
 	const struct ap_table *made;
 
 	for (ap_id i = 0; i < mk->g->nnode; i++)
 		of_node[i] = ap_map_put(nodes, &weights->node[i], sizeof *weights->node, NULL);
-	cost = AP_NEW_N(ctx->arena, const double *, ap_map_size(nodes) * mk->kinds.n);
+	cost = AP_NEW_N(ctx->arena, double *, ap_map_size(nodes) * mk->kinds.n);
+	mk->work = 0;
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
-		size_t at = of_node[i] * mk->kinds.n + mk->kind_of[i];
-		struct weighted one = {.kind = mk->kind_of[i], .weight = &weights->node[i]};
+		uint32_t kind = mk->kind_of[i];
+		const struct ap_kind *kd = &mk->kinds.v[kind];
+		double **own = &cost[of_node[i] * mk->kinds.n + kind];
 
-		if (cost[at])
+		if (*own)
 			continue;
-		one.cost = AP_NEW_N(ctx->arena, double, mk->kinds.v[one.kind].k);
-		cost[at] = one.cost;
-		AP_PUSH(ctx->arena, all.v, one);
+		*own = AP_NEW_N(ctx->arena, double, kd->k);
+		mk->work += AP_LEG_COUNT * (uint64_t)kd->k;
+		for (uint32_t c = 0; c < kd->k; c++) {
+			double sum = 0;
+
+			for (int k = 0; k < AP_LEG_COUNT; k++)
+				sum += weights->node[i].s[k] * legs->of_kind[kind][c].s[k];
+			(*own)[c] = isinf(kd->cost[c]) ? INFINITY : fmax(0, floor(sum / q)) * q;
+		}
 	}
 	for (size_t i = 0; i < mk->links.n; i++) {
 		const struct ap_tie *l = &mk->links.v[i];
@@ -1435,15 +1446,12 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 		if (fresh)
 			AP_PUSH(ctx->arena, scale, s);
 	}
-	*w = (struct weighing){.of_node = of_node, .cost = cost, .of_link = of_link, .scale = scale.v};
+	*w = (struct weighing){.of_node = of_node, .cost = (const double *const *)cost, .of_link = of_link,
+		.scale = scale.v};
 	mk->ctx = ctx;
-	mk->work = 0;
-	for (size_t i = 0; i < all.v.n; i++)
-		mk->work += AP_CANDIDATE_WORK * (uint64_t)mk->kinds.v[all.v.v[i].kind].k;
 	mk->weighing = w;
 	mk->classes = (struct class_list){0};
 	open_workers(mk);
-	ap_par_for(ctx->arena, ctx->jobs, all.v.n, weigh_kind, &all);
 	made = ap_ctx_stopped(ctx) ? NULL : finish(mk);
 	close_workers(mk);
 	return made;

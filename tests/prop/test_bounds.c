@@ -26,6 +26,7 @@ static const int32_t *const *some_plan(struct trial *t, struct ap_plan_maker *ma
 static void paths_are_bounds(struct trial *t)
 {
 	struct ap_plan_maker *maker;
+	struct ap_path_terms terms;
 	struct ap_plan one;
 	struct ap_path path;
 
@@ -35,24 +36,27 @@ static void paths_are_bounds(struct trial *t)
 	maker = ap_plan_maker_create(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, NO_MEMORY_LIMIT);
 	if (!some_plan(t, maker, &one))
 		return;
-	ap_path_longest(&t->f.ctx, &one, &path);
+	ap_path_terms_make(&t->f.ctx, &one, &terms);
+	ap_path_longest(&t->f.ctx, &one, &terms, &path);
 	REQUIRE(t, path.length_s <= one.prediction.step_time_s * (1 + ROUNDING), "its own: %.17g, step %.17g",
 		path.length_s, one.prediction.step_time_s);
 	for (int i = 0; i < 8; i++) {
+		struct ap_path_terms its;
 		struct ap_path other, mixed;
 		struct ap_plan p;
 		double length_s;
 
 		if (!some_plan(t, maker, &p))
 			continue;
-		length_s = ap_path_length_s(&t->f.ctx, &path, &p);
+		ap_path_terms_make(&t->f.ctx, &p, &its);
+		length_s = ap_path_length_s(&path, t->f.graph, &its);
 		REQUIRE(t, length_s <= p.prediction.step_time_s * (1 + ROUNDING), "plan %d: %.17g, step %.17g",
 			i, length_s, p.prediction.step_time_s);
 		t->telling |= length_s > 0.5 * p.prediction.step_time_s && length_s < path.length_s;
-		ap_path_longest(&t->f.ctx, &p, &other);
+		ap_path_longest(&t->f.ctx, &p, &its, &other);
 		ap_path_mix(&t->f.ctx, (const struct ap_path *[]){&path, &other}, (double[]){0.75, 0.25}, 2,
 			t->f.graph, &mixed);
-		length_s = ap_path_length_s(&t->f.ctx, &mixed, &one);
+		length_s = ap_path_length_s(&mixed, t->f.graph, &terms);
 		REQUIRE(t, length_s <= one.prediction.step_time_s * (1 + ROUNDING), "mixed: %.17g, step %.17g",
 			length_s, one.prediction.step_time_s);
 		path = mixed;
