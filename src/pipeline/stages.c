@@ -20,6 +20,7 @@
 #include "graph/family.h"
 #include "hw/coll.h"
 #include "pipeline/cut.h"
+#include "pipeline/order.h"
 #include "rule/op.h"
 
 struct stages {
@@ -29,6 +30,11 @@ struct stages {
 	int32_t npart;
 	int32_t *stage, *segment; /* [nnode] given for the operator or its cells; -1: not given */
 	int32_t *part; /* [nnode] the result */
+};
+
+struct order { /* of a graph's operators, each behind those whose results it uses */
+	ap_id *node; /* [nnode] */
+	uint32_t *at; /* [nnode] where in node a node is */
 };
 
 struct said { /* given for a cell; -1: not given */
@@ -246,6 +252,7 @@ static int64_t *make_weights(struct stages *s, const ap_id *node, uint32_t n)
 
 struct passing {
 	struct stages *s;
+	const struct order *order;
 	struct ap_map *passages; /* the distinct ones */
 	ap_id *passage; /* [ntensor] AP_NONE: the tensor never crosses */
 	struct rates { /* cost of each passage from one stage to another, and the sum over the passages
@@ -277,15 +284,26 @@ static int64_t dealt_bytes(const struct stages *s, const struct ap_tensor *x)
 	return bytes;
 }
 
-static ap_id last_use(const struct ap_tensor *x)
+/* Where in the order the tensor is last used. */
+static uint32_t last_use(const struct order *o, const struct ap_tensor *x)
 {
-	return x->use[x->nuse - 1].node;
+	uint32_t last = 0;
+
+	for (uint32_t u = 0; u < x->nuse; u++)
+		last = o->at[x->use[u].node] > last ? o->at[x->use[u].node] : last;
+	return last;
 }
 
-/* The first operator of the tensor: its producer, or else its first user. */
-static ap_id origin(const struct ap_tensor *x)
+/* Where in the order it begins: at its producer, or else at its first user. */
+static uint32_t origin(const struct order *o, const struct ap_tensor *x)
 {
-	return x->kind == AP_TENSOR_ACT ? x->producer : x->use[0].node;
+	uint32_t first = UINT32_MAX;
+
+	if (x->kind == AP_TENSOR_ACT)
+		return o->at[x->producer];
+	for (uint32_t u = 0; u < x->nuse; u++)
+		first = o->at[x->use[u].node] < first ? o->at[x->use[u].node] : first;
+	return first;
 }
 
 /* Quanta per step of each passage, from stage to stage and back. */
@@ -309,7 +327,7 @@ static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to
 	return out;
 }
 
-/* [nnode + 1] cost of the tensors with origin before an operator and last use at or behind it. */
+/* [nnode + 1] cost of the tensors with origin before a place in the order and last use at or behind it. */
 static int64_t *add_up(const struct passing *x, const int64_t *cost)
 {
 	const struct ap_graph *g = x->s->g;
@@ -318,8 +336,8 @@ static int64_t *add_up(const struct passing *x, const int64_t *cost)
 	for (ap_id i = 0; i < g->ntensor; i++) {
 		if (x->passage[i] == AP_NONE)
 			continue;
-		sum[origin(&g->tensor[i]) + 1] += cost[x->passage[i]];
-		sum[last_use(&g->tensor[i]) + 1] -= cost[x->passage[i]];
+		sum[origin(x->order, &g->tensor[i]) + 1] += cost[x->passage[i]];
+		sum[last_use(x->order, &g->tensor[i]) + 1] -= cost[x->passage[i]];
 	}
 	for (ap_id i = 1; i <= g->nnode; i++)
 		sum[i] += sum[i - 1];
@@ -339,11 +357,11 @@ static const int64_t *crossing_of(struct passing *x, int32_t from, int32_t to)
 	return r.crossing;
 }
 
-/* [part][operator] cost of beginning the part with the operator. */
-static const int64_t **make_crossings(struct stages *s)
+/* [part][place] cost of beginning the part with the operator at that place in the order. */
+static const int64_t **make_crossings(struct stages *s, const struct order *o)
 {
 	const int64_t **out = AP_NEW_N(s->ctx->scratch, const int64_t *, s->npart);
-	struct passing x = {.s = s, .rates = AP_NEW_N(s->ctx->scratch, struct rates, s->npart)};
+	struct passing x = {.s = s, .order = o, .rates = AP_NEW_N(s->ctx->scratch, struct rates, s->npart)};
 	int32_t from, to, segment;
 	const struct ap_graph *g = s->g;
 
@@ -355,7 +373,7 @@ static const int64_t **make_crossings(struct stages *s)
 
 		x.passage[i] = AP_NONE;
 		if (t->nuse == 0 || t->kind == AP_TENSOR_INPUT || t->kind == AP_TENSOR_CONST ||
-			origin(t) == last_use(t))
+			origin(o, t) == last_use(o, t))
 			continue;
 		key.bytes = dealt_bytes(s, t);
 		x.passage[i] = ap_map_put(x.passages, &key, sizeof key, NULL);
@@ -399,12 +417,24 @@ static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t 
 	return line.end_s;
 }
 
-/* How much of the sends overlaps depends on the schedule, so cuts are compared by their step. */
-static void cut_best(struct stages *s, struct ap_cut *cut, uint32_t *best)
+static struct order order_by(struct stages *s, const struct ap_order *by, const int64_t *bytes)
+{
+	struct order o = {AP_NEW_N(s->ctx->scratch, ap_id, s->g->nnode),
+		AP_NEW_N(s->ctx->scratch, uint32_t, s->g->nnode)};
+
+	by->fill(s->ctx, s->g, bytes, o.node);
+	for (uint32_t i = 0; i < s->g->nnode; i++)
+		o.at[o.node[i]] = i;
+	return o;
+}
+
+/* How much of the sends overlaps depends on the schedule, so cuts are compared by their step. Replaces
+ * best if one is shorter than *least_s. */
+static bool cut_best(struct stages *s, struct ap_cut *cut, double *least_s, uint32_t *best)
 {
 	static const int halves[] = {1, 2, 0};
 	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut->parts + 1);
-	double least_s = INFINITY;
+	double before_s = *least_s;
 
 	first[cut->parts] = cut->n;
 	for (size_t k = 0; k < AP_COUNT(halves); k++) {
@@ -413,37 +443,67 @@ static void cut_best(struct stages *s, struct ap_cut *cut, uint32_t *best)
 		cut->halves = halves[k];
 		ap_cut_even(s->ctx, cut, first);
 		now_s = step_s(s, cut, first);
-		if (now_s >= least_s)
+		if (now_s >= *least_s)
 			continue;
-		least_s = now_s;
+		*least_s = now_s;
 		memcpy(best, first, (cut->parts + 1) * sizeof *first);
 	}
+	return *least_s < before_s;
 }
 
+/* The cut along an order, of the costs of operators by id. */
+static void lay_out(struct stages *s, const struct order *o, const int64_t *weight, struct ap_cut *cut)
+{
+	int64_t *along = AP_NEW_N(s->ctx->scratch, int64_t, cut->n);
+	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut->n);
+
+	/* A stage that owns no parameter has an empty strategy checkpoint, which MindSpore
+	 * refuses. */
+	for (uint32_t i = 0; i < cut->n; i++) {
+		const struct ap_node *n = &s->g->node[o->node[i]];
+
+		along[i] = weight[o->node[i]];
+		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == o->node[i] &&
+			ap_op_has_strategy(n->bound.row);
+	}
+	cut->weight = along;
+	cut->vital = vital;
+	cut->crossing = make_crossings(s, o);
+}
+
+/* The best of the cuts along several orders; of equals along the first. */
 static void cut_all(struct stages *s)
 {
 	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
 	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut.parts + 1);
-	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut.n);
+	const int64_t *weight = make_weights(s, NULL, cut.n);
+	int64_t *bytes = AP_NEW_N(s->ctx->scratch, int64_t, s->g->ntensor);
+	AP_VEC(struct order) seen = {0};
+	double least_s = INFINITY;
 
-	cut.weight = make_weights(s, NULL, cut.n);
-	cut.crossing = make_crossings(s);
-	/* A stage that owns no parameter has an empty strategy checkpoint, which MindSpore
-	 * refuses. */
-	for (ap_id i = 0; i < cut.n; i++) {
-		const struct ap_node *n = &s->g->node[i];
+	for (ap_id t = 0; t < s->g->ntensor; t++)
+		bytes[t] = dealt_bytes(s, &s->g->tensor[t]);
+	for (size_t k = 0; ap_order_at(k); k++) {
+		struct order o = order_by(s, ap_order_at(k), bytes);
+		bool again = false;
 
-		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == i &&
-			ap_op_has_strategy(n->bound.row);
+		for (size_t b = 0; b < seen.n; b++)
+			again |= memcmp(seen.v[b].node, o.node, cut.n * sizeof *o.node) == 0;
+		if (again)
+			continue;
+		lay_out(s, &o, weight, &cut);
+		if (k == 0) {
+			/* the first nstage parts are in different stages */
+			cut.wanting = (uint32_t)s->rq->nstage;
+			cut.wanting = ap_cut_possible(&cut) ? cut.wanting : 0;
+		}
+		AP_PUSH(s->ctx->scratch, seen, o);
+		if (!ap_cut_possible(&cut) || !cut_best(s, &cut, &least_s, first))
+			continue;
+		for (uint32_t p = 0; p < cut.parts; p++)
+			for (uint32_t i = first[p]; i < first[p + 1]; i++)
+				s->part[o.node[i]] = (int32_t)p;
 	}
-	cut.vital = vital;
-	cut.wanting = (uint32_t)s->rq->nstage; /* the first nstage parts are in different stages */
-	if (!ap_cut_possible(&cut))
-		cut.wanting = 0;
-	cut_best(s, &cut, first);
-	for (uint32_t p = 0; p < cut.parts; p++)
-		for (ap_id i = first[p]; i < first[p + 1]; i++)
-			s->part[i] = (int32_t)p;
 }
 
 enum { UNKNOWN = -1 };

@@ -15,13 +15,13 @@
  * not divide evenly, stages before the last have one more, counted back from the last: 30 layers in 4
  * stages are 7, 8, 8, 7.
  *
- * Otherwise, or if there are fewer layers than parts, the operators are cut, in the graph's order, into
- * contiguous parts such that
- * the highest cost of a part is as low as possible, then the time of the sends. An operator's cost
- * is its lower bound on a stage's devices. A tensor that crosses a border costs its send and the
- * send of its gradient back; each device sends its share of a tensor cut as far as its lengths
- * allow. The parts on both sides each count half of that, or all, or nothing; of these three cuts
- * the one with the shortest step under the schedule is taken.
+ * Otherwise, or if there are fewer layers than parts, the operators are cut, along an order of them, into
+ * contiguous parts such that the highest cost of a part is as low as possible, then the time of the sends.
+ * An operator's cost is its lower bound on a stage's devices. A tensor that crosses a border costs its send
+ * and the send of its gradient back; each device sends its share of a tensor cut as far as its lengths
+ * allow. The parts on both sides each count half of that, or all, or nothing; of these three cuts along each
+ * of several orders (pipeline/order.h) the one with the shortest step under the schedule is taken, the first
+ * of equals.
  */
 #ifndef AP_PIPELINE_STAGES_H
 #define AP_PIPELINE_STAGES_H
@@ -52,8 +52,8 @@ enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int
  * AP_USAGE, reported, if layers cannot be cut as asked, or stages are given as well. AP_MEANING,
  * reported, if the given stages are impossible: [stage-cell] no such cell, [stage-range] no such
  * stage or segment, [stage-order] a stage needs a result of a later one, [stage-empty] nothing runs
- * in one. With a single part, stages in the graph file are ignored. O(operators * parts), and
- * pricing all candidates for a cut of our own. */
+ * in one. With a single part, stages in the graph file are ignored. O(operators * parts) at most for each
+ * order, and pricing all candidates for a cut of our own. */
 enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request *rq,
 	const struct ap_spot **spot, struct ap_pipe_cut *how);
 

@@ -138,6 +138,31 @@ static const struct {
 		"interleaved", 2, 2, "0.0 0.0 1.0 0.1 0.1 0.1 1.0 1.1 1.1 "},
 };
 
+/* Two branches, listed in turns: each is in a stage of its own, so that one result crosses instead of two. */
+#define WEIGHT(name) "{'name': '" name "', 'shape': [4096, 4096], 'dtype': 'float16'}"
+#define PRODUCT(name, in, weight) OPERATOR(name, "MatMul", "'" in "', '" weight "'", "")
+#define TURNS \
+	"{'schema': 'autopar-graph/1', 'name': 'turns'," \
+	"'inputs': [{'name': 'x', 'shape': [4096, 4096], 'dtype': 'float16', 'batch_dim': 0}]," \
+	"'parameters': [" WEIGHT("wa1") "," WEIGHT("wb1") "," WEIGHT("wa2") "," WEIGHT("wb2") "," \
+	WEIGHT("wa3") "," WEIGHT("wb3") "]," \
+	"'operators': [" PRODUCT("a1", "x", "wa1") "," PRODUCT("b1", "x", "wb1") "," \
+	PRODUCT("a2", "a1", "wa2") "," PRODUCT("b2", "b1", "wb2") "," PRODUCT("a3", "a2", "wa3") "," \
+	PRODUCT("b3", "b2", "wb3") "," OPERATOR("join", "Add", "'a3', 'b3'", "") "], 'outputs': ['join']}"
+
+START_TEST(branches_in_turns)
+{
+	struct world w;
+	const char *stages;
+
+	open_world(&w, TURNS, NULL, "1f1b", 2, 1);
+	w.f.step.micro_batches = 8;
+	stages = stages_of(&w);
+	ck_assert_str_eq(stages, "0101011");
+	fixture_close(&w.f);
+}
+END_TEST
+
 START_LOOP_TEST(what_is_said, AP_COUNT(said))
 {
 	struct world w;
