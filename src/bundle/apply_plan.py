@@ -193,6 +193,7 @@ def _recompute(cell, arguments):
 def _check(cells, marks, shards, placed):
     """KeyError for what the network lacks, before anything is changed."""
     calls = [(mark, "recompute") for mark in marks["primitives"]] + [(mark, "shard") for mark in shards]
+    calls += [(mark, "add_prim_attr") for mark in marks["communications"]]
     names = [mark["cell"] for mark in marks["cells"]] + [mark["cell"] for mark, _ in calls]
     names += [name for config in placed.values() for name in config]
     missing = sorted({name for name in names if name not in cells})
@@ -234,6 +235,9 @@ def _prepare(net):
     for mark in marks["primitives"]:
         for primitive in _primitives(cells[mark["cell"]], mark, "recompute"):
             type(primitive).recompute(primitive, mark["recompute"])
+    for mark in marks["communications"]:
+        for primitive in _primitives(cells[mark["cell"]], mark, "add_prim_attr"):
+            type(primitive).add_prim_attr(primitive, "recompute_comm_op", mark["recompute_comm_op"])
     for mark in marks["cells"]:
         _recompute(cells[mark["cell"]], {k: v for k, v in mark.items() if k != "cell"})
     for attribute, config in placed.items():

@@ -197,7 +197,7 @@ enum ap_status ap_bundle_check_cells(struct ap_ctx *ctx, const struct ap_json *d
 
 struct member { /* of the objects in a list of the file */
 	const char *list, *key;
-	enum { TEXT, FLAG, VECTORS, VECTORS_IF_ANY } type;
+	enum { TEXT, FLAG, FLAG_IF_ANY, VECTORS, VECTORS_IF_ANY } type;
 };
 
 /* Checks for a vector of parts for each operand. */
@@ -220,9 +220,9 @@ static void check_members(struct checking *c, const struct ap_jv *v, const struc
 	for (const struct member *m = first; m < end; m++)
 		if (m->type == TEXT)
 			has_text(c, v, m->key);
-		else if (m->type == FLAG)
+		else if (m->type == FLAG || (m->type == FLAG_IF_ANY && ap_jv_get(v, m->key)))
 			has_flag(c, v, m->key);
-		else if (m->type == VECTORS || ap_jv_get(v, m->key))
+		else if (m->type == VECTORS || (m->type == VECTORS_IF_ANY && ap_jv_get(v, m->key)))
 			has_vectors(c, v, m->key);
 }
 
@@ -257,8 +257,12 @@ enum ap_status ap_bundle_check_recompute(struct ap_ctx *ctx, const struct ap_jso
 		{"primitives", "cell", TEXT},
 		{"primitives", "type", TEXT},
 		{"primitives", "recompute", FLAG},
+		{"communications", "cell", TEXT},
+		{"communications", "type", TEXT},
+		{"communications", "recompute_comm_op", FLAG},
 		{"not_applicable", "operator", TEXT},
-		{"not_applicable", "recompute", FLAG},
+		{"not_applicable", "recompute", FLAG_IF_ANY},
+		{"not_applicable", "recompute_comm_op", FLAG_IF_ANY},
 		{NULL},
 	};
 

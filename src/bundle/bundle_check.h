@@ -18,7 +18,7 @@ ap_bundle_check_fn ap_bundle_check_settings;
 /* {cell: stage}, or segment: whole numbers without a gap from 0 to the largest. */
 ap_bundle_check_fn ap_bundle_check_cells;
 
-/* {"cells", "primitives", "not_applicable"}: arrays of calls. */
+/* {"cells", "primitives", "communications", "not_applicable"}: arrays of calls. */
 ap_bundle_check_fn ap_bundle_check_recompute;
 
 /* {"shards", "not_applicable"}: arrays of calls, whose strategies are arrays of arrays of parts. */

@@ -135,15 +135,49 @@ static struct calls find_calls(struct ap_ctx *ctx, const struct ap_bundle *b, ui
 	return c;
 }
 
+/* Norms whose result is gathered again: MindSpore asks the operator in front of a collective that it
+ * inserts. */
+static struct calls find_gathered(struct ap_ctx *ctx, const struct ap_bundle *b)
+{
+	const struct ap_graph *g = b->plan->graph;
+	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, g->nnode);
+	struct calls c = {.g = g, .call = AP_NEW_N(ctx->scratch, enum call, g->nnode)};
+
+	ap_recompute_mark(ctx, g, b->plan->step, mark);
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (mark[i].gathers != AP_NONE)
+			c.call[mark[i].gathers] = RECOMPUTED;
+	find_kinds(ctx, &c);
+	return c;
+}
+
+static uint32_t rest_of(const struct calls *c)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < c->g->nnode; i++)
+		n += why_not(c, i) != NULL;
+	return n;
+}
+
 uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
 {
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
 	const struct ap_again_cell *cell;
-	uint32_t ncell, n = 0;
+	uint32_t ncell, n;
 	struct calls calls = find_calls(ctx, b, &ncell, &cell);
 
-	for (ap_id i = 0; i < calls.g->nnode; i++)
-		n += why_not(&calls, i) != NULL;
+	n = rest_of(&calls);
+	ap_arena_release(ctx->scratch, scratch);
+	return n;
+}
+
+uint32_t ap_bundle_gather_rest(struct ap_ctx *ctx, const struct ap_bundle *b)
+{
+	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
+	struct calls gathered = find_gathered(ctx, b);
+	uint32_t n = rest_of(&gathered);
+
 	ap_arena_release(ctx->scratch, scratch);
 	return n;
 }
@@ -153,15 +187,48 @@ static void begin_list(struct ap_jw *w, const char *key)
 	ap_jw_karr(w, key);
 }
 
+/* One call per mark, at its first operator. */
+static void write_calls(struct ap_ctx *ctx, struct ap_jw *w, const struct calls *c, const char *key)
+{
+	bool *done = AP_NEW_N(ctx->scratch, bool, c->nkind);
+
+	for (ap_id i = 0; i < c->g->nnode; i++) {
+		const struct ap_node *n = &c->g->node[i];
+
+		if (c->call[i] == LEFT || why_not(c, i) || done[c->kind[i]])
+			continue;
+		done[c->kind[i]] = true;
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "cell", n->cell);
+		if (n->instance)
+			ap_jw_kstr(w, "instance", n->instance);
+		ap_jw_kstr(w, "type", n->type);
+		ap_jw_kbool(w, key, c->call[i] == RECOMPUTED);
+		ap_jw_end(w);
+	}
+}
+
+static void write_rest(struct ap_jw *w, const struct calls *c, const char *key)
+{
+	for (ap_id i = 0; i < c->g->nnode; i++) {
+		if (!why_not(c, i))
+			continue;
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "operator", c->g->node[i].name);
+		ap_jw_kbool(w, key, c->call[i] == RECOMPUTED);
+		ap_jw_kstr(w, "why", why_not(c, i));
+		ap_jw_end(w);
+	}
+}
+
 void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write,
 	void *user)
 {
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
 	const struct ap_again_cell *cell;
 	uint32_t ncell;
-	struct calls calls = find_calls(ctx, b, &ncell, &cell);
+	struct calls calls = find_calls(ctx, b, &ncell, &cell), gathered = find_gathered(ctx, b);
 	struct ap_jw w;
-	bool *done;
 
 	ap_jw_init(&w, write, user, 1);
 	ap_jw_obj(&w);
@@ -176,33 +243,14 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 	}
 	ap_jw_end(&w);
 	begin_list(&w, "primitives");
-	/* One call per mark, at its first operator. */
-	done = AP_NEW_N(ctx->scratch, bool, calls.nkind);
-	for (ap_id i = 0; i < calls.g->nnode; i++) {
-		const struct ap_node *n = &calls.g->node[i];
-
-		if (calls.call[i] == LEFT || why_not(&calls, i) || done[calls.kind[i]])
-			continue;
-		done[calls.kind[i]] = true;
-		ap_jw_obj_flat(&w);
-		ap_jw_kstr(&w, "cell", n->cell);
-		if (n->instance)
-			ap_jw_kstr(&w, "instance", n->instance);
-		ap_jw_kstr(&w, "type", n->type);
-		ap_jw_kbool(&w, "recompute", calls.call[i] == RECOMPUTED);
-		ap_jw_end(&w);
-	}
+	write_calls(ctx, &w, &calls, "recompute");
+	ap_jw_end(&w);
+	begin_list(&w, "communications");
+	write_calls(ctx, &w, &gathered, "recompute_comm_op");
 	ap_jw_end(&w);
 	begin_list(&w, "not_applicable");
-	for (ap_id i = 0; i < calls.g->nnode; i++) {
-		if (!why_not(&calls, i))
-			continue;
-		ap_jw_obj_flat(&w);
-		ap_jw_kstr(&w, "operator", calls.g->node[i].name);
-		ap_jw_kbool(&w, "recompute", calls.call[i] == RECOMPUTED);
-		ap_jw_kstr(&w, "why", why_not(&calls, i));
-		ap_jw_end(&w);
-	}
+	write_rest(&w, &calls, "recompute");
+	write_rest(&w, &gathered, "recompute_comm_op");
 	ap_jw_end(&w);
 	ap_jw_end(&w);
 	ap_jw_finish(&w);

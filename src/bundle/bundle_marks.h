@@ -18,6 +18,9 @@ void ap_bundle_write_recompute(struct ap_ctx *ctx, const struct ap_bundle *b, ap
 /* The number of operators that the plan recomputes or keeps, but recompute.json cannot identify. */
 uint32_t ap_bundle_recompute_rest(struct ap_ctx *ctx, const struct ap_bundle *b);
 
+/* The number of norms of which the plan gathers anew what is gathered, which it cannot identify either. */
+uint32_t ap_bundle_gather_rest(struct ap_ctx *ctx, const struct ap_bundle *b);
+
 /* Calls of shard() beside a checkpoint, which cannot hold strategies of operators without a
  * parameter, nor any out_strategy. */
 struct ap_bundle_pins {

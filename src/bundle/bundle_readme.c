@@ -248,8 +248,8 @@ static void limit_loose_operators(struct readme *r)
 /* What calls of primitives, unlike those of cells, cannot mark or pass to recompute(). */
 static void limit_recompute(struct readme *r)
 {
-	uint32_t rest = ap_bundle_recompute_rest(r->ctx, r->b), n = 0, nnorm = 0;
-	bool *norms;
+	uint32_t rest = ap_bundle_recompute_rest(r->ctx, r->b), n = 0;
+	uint32_t norms = ap_bundle_gather_rest(r->ctx, r->b);
 	struct ap_mark scratch = ap_arena_mark(r->ctx->scratch);
 	const struct ap_graph *g = r->p->graph;
 	struct ap_again *mark = AP_NEW_N(r->ctx->scratch, struct ap_again, g->nnode);
@@ -260,21 +260,15 @@ static void limit_recompute(struct readme *r)
 			"memory and time are not the planned ones.",
 			rest, rest == 1 ? "" : "s", rest == 1 ? "it" : "them", rest == 1 ? "it" : "them");
 	ap_recompute_mark(r->ctx, g, r->p->step, mark);
-	norms = AP_NEW_N(r->ctx->scratch, bool, g->nnode);
-	for (ap_id i = 0; i < g->nnode; i++)
-		if (mark[i].gathers != AP_NONE && !norms[mark[i].gathers]) {
-			norms[mark[i].gathers] = true;
-			nnorm++;
-		}
 	for (ap_id i = 0; i < g->nnode; i++)
 		n += mark[i].group < g->nnode &&
 			(mark[i].keep_comm || mark[i].regather || mark[i].slice);
 	ap_arena_release(r->ctx->scratch, scratch);
-	if (nnorm)
-		limit(r, "What is gathered of the results of %" PRIu32 " norm%s is gathered again, for which "
-			"recompute.json\n  has no word: call add_prim_attr(\"recompute_comm_op\", True) of "
-			"%s in the network.", nnorm, nnorm == 1 ? "" : "s",
-			nnorm == 1 ? "its primitive" : "their primitives");
+	if (norms)
+		limit(r, "What is gathered of the results of %" PRIu32 " norm%s is gathered again, which "
+			"recompute.json\n  lists as not_applicable: call "
+			"add_prim_attr(\"recompute_comm_op\", True) of %s in the network.",
+			norms, norms == 1 ? "" : "s", norms == 1 ? "its primitive" : "their primitives");
 	if (n)
 		limit(r, "%" PRIu32 " operator%s recomputed by a call of the primitive, which takes no "
 			"mp_comm_recompute and the like.", n, n == 1 ? " is" : "s are");

@@ -99,6 +99,32 @@ class Script(BundleCase):
         self.assertEqual(sorted(call for call in fake.calls if call[0] == "Primitive.recompute"),
                          sorted(("Primitive.recompute", "%s/%s" % key, True) for key in said))
 
+    def test_gathered_again(self):
+        """What products gather behind norms: the norms' primitives say that it runs again."""
+        asked = ["--batch=16", "--recompute=communication", "--hybrid=dp=2,tp=4,sp=1,mbs=1"]
+        self.bundle(GPT, *asked, command="evaluate")
+        marks = read(self.dir, "recompute.json")
+        self.assertEqual((marks["cells"], marks["primitives"], marks["not_applicable"]), ([], [], []))
+        norms = [cell_of(op["name"]) for op in self.plan["operators"]
+                 if op["type"] == "LayerNorm" and "blocks." in cell_of(op["name"])]
+        self.assertEqual(len(norms), 48)
+        self.assertEqual(marks["communications"], [
+            {"cell": cell, "type": "LayerNorm", "recompute_comm_op": True} for cell in norms])
+        self.assertNotIn("recompute_comm_op", self.readme())
+        net = self.network()
+        self.script().apply(net)
+        said = {name for name, cell in net.cells_and_names() for p in vars(cell).values()
+                if isinstance(p, fake.Primitive) and p.attrs.get("recompute_comm_op")}
+        self.assertEqual(said, set(norms))
+        model, _ = self.named(GPT, lambda op, k: "" if "blocks-CellList/3-" in op["name"] else None)
+        self.bundle(model, *asked, command="evaluate")
+        marks = read(self.dir, "recompute.json")
+        self.assertEqual([m["recompute_comm_op"] for m in marks["not_applicable"]], [True, True])
+        self.assertEqual(len(marks["communications"]), 46)
+        self.assertIn("results of 2 norms is gathered again", self.readme())
+        done = self.run_program("check", "b/recompute.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_instances(self):
         """By attributes every operator of the core is reached, and no other."""
         model, network = self.named(GPT, lambda op, k: "%s%d" % (op["type"].lower(), k)
@@ -209,7 +235,7 @@ class Script(BundleCase):
         self.assertEqual(read(self.dir, "recompute.json"), {
             "cells": [{"cell": "network.layers.1.mlp", "mp_comm_recompute": True,
                        "parallel_optimizer_comm_recompute": False, "recompute_slice_activation": False}],
-            "primitives": [], "not_applicable": []})
+            "primitives": [], "communications": [], "not_applicable": []})
         self.assertEqual(pinned.count(("network.layers.0.attention", "transpose")), 3)
         self.assertIn({"cell": "network.layers.0.attention", "instance": "batch_matmul",
                        "in_strategy": [[2, 4, 1, 1], [2, 4, 1, 1]]}, shards["shards"])

@@ -51,8 +51,14 @@ static const struct {
 		"no cell has 1, though one has 9223372036854775807"},
 
 	{ap_bundle_check_recompute, "{'cells':[" CELL("'mp_comm_recompute':true,") "],'primitives':["
-		"{'cell':'a','type':'MatMul','recompute':true}],'not_applicable':[]}",
-		"cells 1, primitives 1, not_applicable 0", NULL, NULL},
+		"{'cell':'a','type':'MatMul','recompute':true}],'communications':["
+		"{'cell':'b','type':'LayerNorm','recompute_comm_op':true}],'not_applicable':["
+		"{'operator':'c','recompute_comm_op':true,'why':'d'}]}",
+		"cells 1, primitives 1, communications 1, not_applicable 1", NULL, NULL},
+	{ap_bundle_check_recompute, "{'cells':[],'primitives':[],'communications':[{'cell':'b','type':'LayerNorm',"
+		"'recompute_comm_op':1}],'not_applicable':[]}", NULL, "key-type", "should be true or false"},
+	{ap_bundle_check_recompute, "{'cells':[],'primitives':[],'not_applicable':[]}", NULL, "key-missing",
+		"communications"},
 	{ap_bundle_check_recompute, "{'cells':[" CELL("") "],'primitives':[],'not_applicable':[]}", NULL,
 		"key-missing", "no key \"mp_comm_recompute\""},
 	{ap_bundle_check_recompute, "{'cells':[],'not_applicable':[]}", NULL, "key-missing", "primitives"},
