@@ -373,6 +373,14 @@ def exchanged(step, param, partial):
         return own_part(value, dealt["axes"]) if whole else value
 
     uses, of_uses = uses_of(step.opers, param["name"]), []
+    at = {o.name: k for k, o in enumerate(step.opers)}
+    joined = [(at[s["operator"]], s["operand"]) for s in param.get("gradient_sums", [])]
+    need(set(joined) <= set(uses), "gradient_sums names what is no use")
+    for use in joined:  # to the owner's, whose exchange is the first
+        first = param["gradient_groups"][0]
+        owner = at[first["operator"]], first["operand"]
+        mine, others = step.use_grads.pop(use), step.use_grads[owner]
+        step.use_grads[owner] = [a + b for a, b in zip(others, mine)]
     for k, i in uses:
         comms = [dict(c, of=step.opers[k].name) for c in step.opers[k].of("gradient", "operand", i)]
         of_uses.append(comms)

@@ -60,6 +60,8 @@ struct ap_op_cost {
 	                                     each operand */
 	double gradient_s; /* gradient exchange at the end of the step, before overlap */
 	double gradient_each_s; /* all exchanges after micro-batches, before overlap */
+	double joined_s, joined_each_s; /* what of these does not run, since gradients are added to another
+	                                   use's; searches, which do not know, charge it */
 	double optimizer_s; /* update, and gathering of weights */
 	double input_s; /* bringing graph inputs into the wanted layout */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* owned parameters and constants */

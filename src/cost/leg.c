@@ -13,6 +13,7 @@
 
 struct legs {
 	struct ap_pricer *pr;
+	const struct ap_task *t;
 	double times; /* a step */
 	const struct ap_op_cost *cost;
 	double gathered_s; /* by collectives of the optimizer, each on its own */
@@ -53,6 +54,8 @@ static void add(void *user, const struct ap_comm *c)
 			: AP_LEG_BACKWARD_OUT] += x->times * s;
 		break;
 	case AP_PHASE_GRADIENT:
+		if (!x->t->in[c->operand].owner && x->t->in[c->operand].trainable)
+			break; /* the owner's may have it */
 		x->leg[AP_LEG_EXCHANGE] += least_s(x, c); /* once, if dealt gradients are reduced with
 		                                             each micro-batch as well */
 		break;
@@ -67,7 +70,7 @@ void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap
 	const struct ap_op_cost *cost, struct ap_legs *out)
 {
 	const struct ap_step *step = ap_pricer_step(pr);
-	struct legs x = {.pr = pr, .times = t->once ? 1 : (double)step->micro_batches, .leg = out->s,
+	struct legs x = {.pr = pr, .t = t, .times = t->once ? 1 : (double)step->micro_batches, .leg = out->s,
 		.cost = cost};
 
 	*out = (struct ap_legs){0};

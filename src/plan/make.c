@@ -24,7 +24,7 @@
 #include "shard/layout.h"
 #include "shard/reshard.h"
 
-#define MOST_LENT 32 /* results of an operator that may count as unread */
+#define MOST_MASKED 32 /* results that may count as unread, operands whose exchange may be joined */
 
 struct ap_plan_maker {
 	struct ap_ctx *ctx; /* prices are kept in its arena */
@@ -39,6 +39,7 @@ struct ap_plan_maker {
 struct op_key {
 	uint32_t class;
 	uint32_t unread; /* mask of lent results that no operator reads in their own layout */
+	uint32_t joined; /* as of ap_plan_op */
 	int32_t count[AP_MAX_FACTOR];
 };
 
@@ -60,9 +61,15 @@ struct share_key { /* of a copy that operands may share; without padding */
 
 struct listing {
 	struct ap_plan_maker *k;
-	const struct ap_op_cost *cost;
+	struct ap_op_cost *cost;
+	uint32_t joined;
 	AP_VEC(struct ap_plan_comm) comms;
 };
+
+static bool is_joined(uint32_t joined, const struct ap_comm *c)
+{
+	return c->phase == AP_PHASE_GRADIENT && c->operand < MOST_MASKED && joined >> c->operand & 1;
+}
 
 static void list_comm(void *user, const struct ap_comm *c)
 {
@@ -70,11 +77,17 @@ static void list_comm(void *user, const struct ap_comm *c)
 	struct ap_plan_comm x = {.comm = *c};
 
 	x.time_s = ap_op_comm_time_s(l->k->pricer, l->cost, c, &x.algorithm);
-	AP_PUSH(l->k->ctx->arena, l->comms, x);
+	if (!is_joined(l->joined, c))
+		AP_PUSH(l->k->ctx->arena, l->comms, x);
+	else if (c->each)
+		l->cost->joined_each_s += (double)l->k->blank.step->micro_batches * x.time_s;
+	else
+		l->cost->joined_s += x.time_s;
 }
 
 /* Lent results that are unread are not kept. */
-static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, uint32_t unread)
+static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, uint32_t unread,
+	uint32_t joined)
 {
 	struct ap_arena *arena = k->ctx->arena;
 	struct ap_task task = k->blank.task[node];
@@ -83,10 +96,10 @@ static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, 
 	struct ap_layout *in = AP_NEW_N(arena, struct ap_layout, b->nin);
 	struct ap_layout *out = AP_NEW_N(arena, struct ap_layout, b->nout);
 	struct ap_plan_op op = {.in = in, .out = out};
-	struct listing l = {.k = k};
+	struct listing l = {.k = k, .joined = joined};
 
 	for (int o = 0; o < b->nout; o++)
-		result[o].lent = o < MOST_LENT && unread >> o & 1;
+		result[o].lent = o < MOST_MASKED && unread >> o & 1;
 	task.out = result;
 	ap_placement_make(b, count, k->blank.machine->ndev, &op.place);
 	ap_op_cost_make(k->pricer, &task, &op.place, &op.cost);
@@ -109,19 +122,20 @@ bool ap_plan_is_held(const struct ap_node *n)
 }
 
 static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread,
-	struct ap_plan_op *op)
+	uint32_t joined, struct ap_plan_op *op)
 {
 	const struct ap_node *n = &k->blank.graph->node[i];
 	const struct ap_bound *b = &n->bound;
-	struct op_key key = {.class = k->class_of[i], .unread = unread};
+	struct op_key key = {.class = k->class_of[i], .unread = unread, .joined = joined};
 	bool fresh;
 	ap_id id;
 
 	memcpy(key.count, count, b->nfactor * sizeof *key.count);
 	id = ap_map_put(k->op_ids, &key, offsetof(struct op_key, count[b->nfactor]), &fresh);
 	if (fresh)
-		price_op(k, i, count, unread);
+		price_op(k, i, count, unread, joined);
 	*op = k->ops.v[id];
+	op->joined = joined;
 	op->place.bound = b;
 	op->in_checkpoint = ap_plan_is_held(n);
 }
@@ -209,11 +223,11 @@ static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_p
 				m->cost.kept_bytes = 0;
 			read[n->in[i]] |= wanted && (!m || is_made_anew(p, m));
 		}
-		for (uint16_t o = 0; o < n->bound.nout && o < MOST_LENT; o++)
+		for (uint16_t o = 0; o < n->bound.nout && o < MOST_MASKED; o++)
 			if (t->out[o].lent && !read[n->out[o]])
 				unread |= UINT32_C(1) << o;
 		if (unread)
-			operator(k, v, op[v].place.count, unread, &op[v]);
+			operator(k, v, op[v].place.count, unread, op[v].joined, &op[v]);
 	}
 }
 
@@ -304,6 +318,27 @@ static void exchanges(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	out->exchange = list;
 }
 
+/* Lists the uses whose gradient is added to the owner's. */
+static void sums(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_tensor *t,
+	struct ap_plan_param *out)
+{
+	struct ap_plan_sum *sum = AP_NEW_N(ctx->arena, struct ap_plan_sum, t->nuse);
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ap_use *use = &t->use[u];
+		const struct ap_plan_op *op = &p->op[use->node];
+		uint32_t twins = 0;
+
+		if (use->operand >= MOST_MASKED || !(op->joined >> use->operand & 1))
+			continue;
+		for (uint32_t mask = op->joined; mask; mask &= mask - 1)
+			twins++;
+		sum[out->nsum++] = (struct ap_plan_sum){use->node, use->operand,
+			(op->cost.joined_s + op->cost.joined_each_s) / twins};
+	}
+	out->sum = sum;
+}
+
 static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
 	struct ap_plan_param *out)
 {
@@ -325,6 +360,7 @@ static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
 			for (int x = 0; x < op->comm[i].comm.axes.n; x++)
 				ap_axes_add(&out->gradient, op->comm[i].comm.axes.axis[x]);
 	exchanges(ctx, p, t, out);
+	sums(ctx, p, t, out);
 }
 
 static const struct ap_plan_recompute *recomputed(struct ap_ctx *ctx, const struct ap_graph *g,
@@ -409,6 +445,57 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 	return k;
 }
 
+/* Do both uses of a parameter, which lies alike for both, exchange its gradient alike? */
+static bool exchange_alike(const struct ap_plan_op *op, const struct ap_use *a, const struct ap_use *b)
+{
+	const struct ap_plan_op *one = &op[a->node], *other = &op[b->node];
+	uint32_t i = 0, k = 0, n = 0;
+
+	for (;; i++, k++, n++) {
+		const struct ap_comm *x, *y;
+
+		while (i < one->ncomm && (one->comm[i].comm.phase != AP_PHASE_GRADIENT ||
+			one->comm[i].comm.operand != (int)a->operand))
+			i++;
+		while (k < other->ncomm && (other->comm[k].comm.phase != AP_PHASE_GRADIENT ||
+			other->comm[k].comm.operand != (int)b->operand))
+			k++;
+		if (i == one->ncomm || k == other->ncomm)
+			return n > 0 && i == one->ncomm && k == other->ncomm;
+		x = &one->comm[i].comm;
+		y = &other->comm[k].comm;
+		if (x->kind != y->kind || x->bytes != y->bytes || x->part != y->part || x->each != y->each ||
+			!ap_axes_equal(&x->axes, &y->axes))
+			return false;
+	}
+}
+
+/* Uses of a parameter that run back before its owner does, in the same passes, and would exchange the
+ * gradient as the owner does, leave it to the owner: it sums theirs with its own. */
+static void join_gradients(struct ap_plan_maker *k, struct ap_plan_op *op)
+{
+	const struct ap_graph *g = k->blank.graph;
+
+	for (ap_id id = 0; k->blank.step->executor == AP_EXECUTOR_GENERIC && id < g->ntensor; id++) {
+		const struct ap_tensor *t = &g->tensor[id];
+		const struct ap_node *owner = &g->node[t->owner.node];
+
+		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && t->nuse > 1 && u < t->nuse; u++) {
+			const struct ap_use *use = &t->use[u];
+			const struct ap_node *n = &g->node[use->node];
+
+			if (use->node > t->owner.node && use->operand < MOST_MASKED && !n->once &&
+				!owner->once && n->stage == owner->stage &&
+				n->segment == owner->segment &&
+				ap_layout_equal(&op[use->node].in[use->operand],
+					&op[t->owner.node].in[t->owner.operand]) &&
+				exchange_alike(op, &t->owner, use))
+				operator(k, use->node, op[use->node].place.count, 0,
+					op[use->node].joined | UINT32_C(1) << use->operand, &op[use->node]);
+		}
+	}
+}
+
 /* ctx: the maker's, with the arena that the plan is laid into. */
 static void price(struct ap_plan_maker *k, struct ap_ctx *ctx, const int32_t *const *counts,
 	struct ap_plan *out)
@@ -417,7 +504,8 @@ static void price(struct ap_plan_maker *k, struct ap_ctx *ctx, const int32_t *co
 
 	*out = k->blank;
 	for (ap_id i = 0; i < k->blank.graph->nnode; i++)
-		operator(k, i, counts[i], 0, &op[i]);
+		operator(k, i, counts[i], 0, 0, &op[i]);
+	join_gradients(k, op);
 	out->op = op;
 	redistributions(k, ctx->arena, out, op);
 	out->nstage = k->blank.machine->nstage;
@@ -471,7 +559,7 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 	struct ap_plan_guess out;
 	struct ap_plan_op op, other;
 
-	operator(k, node, count, 0, &op);
+	operator(k, node, count, 0, 0, &op);
 	out.own_s = op.cost.forward_s + op.cost.backward_s + op.cost.forward_comm_s +
 		op.cost.backward_comm_s + op.cost.optimizer_s + op.cost.input_s;
 	out.exchange_s = op.cost.gradient_s + op.cost.gradient_each_s;
@@ -481,7 +569,7 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 
 		if (t->kind != AP_TENSOR_ACT)
 			continue;
-		operator(k, t->producer, row[t->producer] == with ? count : row[t->producer], 0, &other);
+		operator(k, t->producer, row[t->producer] == with ? count : row[t->producer], 0, 0, &other);
 		out.busy_s += move_s(k, node, i, &other.out[t->result], &op);
 	}
 	for (uint16_t o = 0; o < n->bound.nout; o++) {
@@ -491,7 +579,7 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 			ap_id user = t->use[u].node;
 			uint32_t operand = t->use[u].operand;
 
-			operator(k, user, row[user] == with ? count : row[user], 0, &other);
+			operator(k, user, row[user] == with ? count : row[user], 0, 0, &other);
 			out.busy_s += move_s(k, user, operand, &op.out[o], &other);
 		}
 	}

@@ -23,6 +23,8 @@ struct ap_plan_op { /* one per graph node, same index */
 	const struct ap_layout *in, *out; /* [nin], [nout] */
 	bool in_checkpoint; /* the strategy checkpoint pins it (it has a parameter) */
 	bool fixed; /* given by the user, not searched */
+	uint32_t joined; /* mask of parameters whose gradient is added to the owner's, in front of its
+	                    exchange, and has none of its own (generic) */
 };
 
 struct ap_plan_move { /* one per edge whose layouts differ, or whose gradient is summed on its way back */
@@ -56,6 +58,12 @@ struct ap_plan_param { /* one per parameter in use, in graph order */
 	struct ap_axes gradient; /* group of the owner's gradient exchange; empty: none */
 	uint32_t nexchange;
 	const struct ap_plan_exchange *exchange; /* the owner's, then each user's, in execution order */
+	uint32_t nsum;
+	const struct ap_plan_sum { /* uses whose gradient the owner's exchange has, ascending */
+		ap_id node;
+		uint32_t operand;
+		double time_s; /* of an exchange of its own, in a step; as the objective has it */
+	} *sum;
 };
 
 struct ap_memory { /* bytes on one rank, by kind */

@@ -591,6 +591,12 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 			if (book_bool(c, "each_micro_batch"))
 				gradients += (double)b->micro_batches * book_num(c, "time_s");
 	}
+	for (uint32_t i = 0; i < b->nparam; i++) {
+		const struct ap_jv *sums = ap_jv_get(b->param[i], "gradient_sums");
+
+		for (c = sums ? ap_jv_first(sums) : NULL; c; c = ap_jv_next(c))
+			gradients += book_num(c, "time_s");
+	}
 	for (uint32_t i = 0; i < b->nmove; i++)
 		if (book_at(b->move[i], "from"))
 			moves += ap_jv_get(b->move[i], "objective_s") ? book_num(b->move[i], "objective_s")
@@ -1501,6 +1507,30 @@ static const struct ap_jv *hold_exchange(struct book *b, const struct ap_jv *p, 
 	return NULL;
 }
 
+/* Uses whose gradient the owner exchanges exchange none. */
+static void hold_gradient_sums(struct book *b, const struct ap_jv *p)
+{
+	const struct ap_jv *list = ap_jv_get(p, "gradient_sums");
+
+	for (const struct ap_jv *x = list ? ap_jv_first(list) : NULL; x; x = ap_jv_next(x)) {
+		ap_id id = book_op(b, x, "operator");
+		int64_t operand = book_int(b, x, "operand");
+
+		if (id == AP_NONE)
+			continue;
+		if (operand >= b->op[id].nin || strcmp(book_str(p, "name"),
+			ap_jv_str(b->tensor.v[b->op[id].in[operand]].where)) != 0)
+			book_fault(b, ap_jv_get(x, "operand"), "is not this parameter");
+		for (uint32_t k = 0; k < b->op[id].ncomm; k++)
+			if (!strcmp(book_str(b->op[id].comm[k], "phase"), "gradient") &&
+				ap_jv_get(b->op[id].comm[k], "operand") &&
+				book_int(b, b->op[id].comm[k], "operand") == operand)
+				book_fault(b, x, "has an exchange of its own");
+	}
+	if (list && !ap_jv_count(ap_jv_get(p, "gradient_groups")))
+		book_fault(b, list, "joins an exchange that is not there");
+}
+
 /* gradient_group must hold the axes of all exchanges of the first operand. */
 static void hold_gradients(struct book *b, const struct ap_jv *p, uint32_t ncomm)
 {
@@ -1617,6 +1647,7 @@ static void rule_parameters(struct book *b)
 		hold_dealing(b, p, &l);
 		hold_users(b, p, &l, all[t].v, all[t].n);
 		hold_gradients(b, p, all[t].ngradient);
+		hold_gradient_sums(b, p);
 		if (all[t].ngradient && !book_bool(p, "trainable"))
 			book_fault(b, ap_jv_get(p, "trainable"), "expected true, for its gradient is "
 				"exchanged");

@@ -356,6 +356,17 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 		ap_jw_end(w);
 	}
 	ap_jw_end(w);
+	if (param->nsum > 0)
+		ap_jw_karr(w, "gradient_sums");
+	for (uint32_t i = 0; i < param->nsum; i++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "operator", pw->p->graph->node[param->sum[i].node].name);
+		ap_jw_kint(w, "operand", param->sum[i].operand);
+		ap_jw_knum(w, "time_s", param->sum[i].time_s);
+		ap_jw_end(w);
+	}
+	if (param->nsum > 0)
+		ap_jw_end(w);
 	ap_jw_end(w);
 }
 
@@ -591,7 +602,7 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_knum(w, "backward_s", c->backward_s);
 	ap_jw_knum(w, "forward_communication_s", c->forward_comm_s);
 	ap_jw_knum(w, "backward_communication_s", c->backward_comm_s);
-	ap_jw_knum(w, "gradient_s", c->gradient_s);
+	ap_jw_knum(w, "gradient_s", c->gradient_s - c->joined_s);
 	ap_jw_knum(w, "optimizer_s", c->optimizer_s);
 	ap_jw_knum(w, "input_s", c->input_s);
 	ap_jw_end(w);

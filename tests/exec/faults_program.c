@@ -159,6 +159,18 @@ PROGRAM(parameter_whole)
 	return false;
 }
 
+/* Nobody adds it to the gradient that is exchanged. */
+PROGRAM(sum_forgotten)
+{
+	(void)w;
+	for (uint32_t i = 0; i < p->nparam; i++)
+		if (p->param[i].nsum > 0) {
+			p->param[i].nsum = 0;
+			return true;
+		}
+	return false;
+}
+
 /* Rows are dealt among other ranks. */
 PROGRAM(shard_elsewhere)
 {
@@ -354,6 +366,8 @@ const struct ex_fault ex_faults_program[] = {
 		.program = consumer_forgotten},
 	{"plan-use-forgotten", "the gradient of one use of a parameter is lost", "twice tied",
 		.program = use_forgotten},
+	{"plan-sum-forgotten", "a gradient that goes through another use's exchange is not in it", "together",
+		.program = sum_forgotten},
 	{"plan-shares-nothing", "a copy that another one's was to stand for is missing", "attention transformer",
 		.program = shares_nothing},
 	{"plan-summed-apart", "a gradient is brought back apart from those that it shares the way with, but for the "

@@ -143,14 +143,29 @@ static void check_exchange(struct ex_graph_run *r, const struct ap_use *use, boo
 				r->p->graph->node[use->node].name);
 }
 
-/* mindspore: the gradients of all uses are added up, then exchanged by the owner. generic: each use
- * exchanges its own, then they are added. */
-static struct ex_shards exchanged(struct ex_graph_run *r, const struct ap_tensor *t,
-	const struct ap_opt_shard *shard)
+void ex_graph_join(struct ex_graph_run *r, const struct ex_program_param *param)
 {
+	const struct ap_use *owner = &r->p->graph->tensor[param->tensor].owner;
+
+	for (uint32_t i = 0; i < param->nsum; i++) {
+		struct ex_shards *own = &r->use_grad[param->sum[i].node][param->sum[i].operand];
+
+		if (own->of)
+			ex_graph_add(r, &r->use_grad[owner->node][owner->operand], own);
+		own->of = NULL;
+	}
+}
+
+/* mindspore: the gradients of all uses are added up, then exchanged by the owner. generic: each use
+ * exchanges its own, then they are added; but for those that the owner's exchange has. */
+static struct ex_shards exchanged(struct ex_graph_run *r, const struct ap_tensor *t,
+	const struct ex_program_param *param)
+{
+	const struct ap_opt_shard *shard = &param->shard;
 	enum ex_when when = r->dealt && shard->shards > 1 ? EX_AT_THE_END : EX_AT_ONCE;
 	struct ex_shards sum = {0};
 
+	ex_graph_join(r, param);
 	for (uint32_t u = 0; u < t->nuse; u++) {
 		const struct ap_use *use = &t->use[u];
 		struct ex_shards *own = &r->use_grad[use->node][use->operand];
@@ -177,7 +192,7 @@ static void update(struct ex_graph_run *r, const struct ex_program_param *param)
 
 	if (!want->v || !t->trainable)
 		return;
-	grad = exchanged(r, t, &param->shard);
+	grad = exchanged(r, t, param);
 	if (!grad.of) {
 		ex_trouble(r->w, "\"%s\" has no gradient", t->name);
 		return;

@@ -39,6 +39,8 @@ void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out);
  * those that share it. False where it waits, with theirs, for who made the copy. */
 bool ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g);
 /* sum may be of nothing yet. */
+/* Adds gradients of uses to the owner's, which exchanges them. */
+void ex_graph_join(struct ex_graph_run *r, const struct ex_program_param *param);
 void ex_graph_add(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x);
 
 /* graph_back.c: gradients of a micro-batch; and, after all of them, exchange and update. */

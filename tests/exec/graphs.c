@@ -207,6 +207,14 @@ static const char tied[] = GRAPH("tied",
 	OP("Square", "'logits'", "squares") AND
 	MEAN_OF("'squares'", "loss"), "loss");
 
+/* A weight that lies alike for both of its products: one exchange for the gradients of both. */
+static const char together[] = GRAPH("together",
+	INPUT("x", "24,8"), TENSOR("w", "8,8"), "",
+	OPER("MatMul", "'x','w'", "h", "],'in_strategy':[[2,1],[1,2]]}") AND
+	OP("Tanh", "'h'", "h.act") AND
+	OPER("MatMul", "'h.act','w'", "q", "],'in_strategy':[[2,1],[1,2]]}") AND
+	MEAN_OF("'q'", "loss"), "loss");
+
 /* The vocabulary is cut, the sum of the masked parts dealt to those who summed. */
 static const char vocabulary[] = GRAPH("vocabulary",
 	LABEL("ids", "12,4"), TENSOR("table", "24,8") AND TENSOR("w", "6,8"), "",
@@ -380,6 +388,7 @@ static const struct ex_graph_sample graphs[] = {
 	{"branches", branches, false, NULL},
 	{"transformer", transformer, false, NULL},
 	{"tied", tied, false, NULL},
+	{"together", together, false, NULL},
 	{"strides", strides, false, NULL},
 	{"same", same, false, NULL},
 	{"vocabulary", vocabulary, true, NULL},

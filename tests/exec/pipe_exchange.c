@@ -51,6 +51,12 @@ void ex_deal_returned(struct ex_pipe_run *p, ap_id node)
 
 void ex_deal_gradients(struct ex_pipe_run *p, int64_t b, int32_t stage, int32_t segment)
 {
+	for (uint32_t i = 0; i < p->l->program.nparam; i++) {
+		const struct ex_program_param *param = &p->l->program.param[i];
+
+		if (ex_is_in(&p->g->node[p->g->tensor[param->tensor].owner.node], stage, segment))
+			ex_graph_join(&p->batch[b], param);
+	}
 	for (ap_id node = 0; node < p->g->nnode; node++)
 		for (int i = 0; ex_is_in(&p->g->node[node], stage, segment) &&
 			i < p->g->node[node].bound.nin; i++)

@@ -94,10 +94,15 @@ void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_p
 	}
 	out->nparam = p->nparam;
 	out->param = AP_NEW_N(ctx->arena, struct ex_program_param, p->nparam);
-	for (uint32_t i = 0; i < p->nparam; i++)
-		out->param[i] = (struct ex_program_param){.tensor = p->param[i].tensor,
-			.layout = p->param[i].layout, .shard = p->param[i].shard,
-			.gradient = p->param[i].gradient};
+	for (uint32_t i = 0; i < p->nparam; i++) {
+		const struct ap_plan_param *q = &p->param[i];
+		struct ap_use *sum = AP_NEW_N(ctx->arena, struct ap_use, q->nsum);
+
+		for (uint32_t k = 0; k < q->nsum; k++)
+			sum[k] = (struct ap_use){q->sum[k].node, q->sum[k].operand};
+		out->param[i] = (struct ex_program_param){.tensor = q->tensor, .layout = q->layout,
+			.shard = q->shard, .gradient = q->gradient, .nsum = q->nsum, .sum = sum};
+	}
 }
 
 const struct ex_program_param *ex_program_param_of(const struct ex_program *p, ap_id tensor)
@@ -181,7 +186,10 @@ static bool same_move(const struct ex_program_move *a, const struct ex_program_m
 
 static bool same_param(const struct ex_program_param *a, const struct ex_program_param *b)
 {
-	return a->tensor == b->tensor && ap_layout_equal(&a->layout, &b->layout) &&
+	for (uint32_t i = 0; a->nsum == b->nsum && i < a->nsum; i++)
+		if (a->sum[i].node != b->sum[i].node || a->sum[i].operand != b->sum[i].operand)
+			return false;
+	return a->nsum == b->nsum && a->tensor == b->tensor && ap_layout_equal(&a->layout, &b->layout) &&
 		a->shard.shards == b->shard.shards && a->shard.weight_step == b->shard.weight_step &&
 		a->shard.weight_size == b->shard.weight_size &&
 		(a->shard.shards == 1 || ap_axes_equal(&a->shard.group, &b->shard.group)) &&

@@ -24,6 +24,8 @@ struct ex_program_param {
 	struct ap_layout layout;
 	struct ap_opt_shard shard; /* shards, weight_step, weight_size, group */
 	struct ap_axes gradient; /* ranks that the gradient is said to be exchanged between */
+	uint32_t nsum;
+	const struct ap_use *sum; /* [nsum] uses whose gradient is added to the owner's, before its exchange */
 };
 
 struct ex_program {

@@ -375,6 +375,24 @@ static struct ap_axes check_gradient(struct ex_reader *r, const struct ex_progra
 	return owner;
 }
 
+static void read_sums(struct ex_reader *r, const struct ex_program *p, const struct ap_tensor *t,
+	const struct ap_jv *obj, struct ex_program_param *out)
+{
+	const struct ap_jv *list = ap_jv_get(obj, "gradient_sums"), *v = list ? ex_first(list) : NULL;
+	struct ap_use *sum = AP_NEW_N(r->ctx->arena, struct ap_use, t->nuse);
+
+	for (uint32_t u = 0; v && u < t->nuse && !r->why; u++) {
+		if (strcmp(ex_read_str(r, v, "operator"), p->graph->node[t->use[u].node].name) != 0 ||
+			ex_read_int(r, v, "operand") != t->use[u].operand)
+			continue;
+		sum[out->nsum++] = t->use[u];
+		v = ap_jv_next(v);
+	}
+	if (v)
+		ex_read_fault(r, "gradient_sums has what is no use, or twice");
+	out->sum = sum;
+}
+
 static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struct ex_program *p,
 	struct ex_program_param *out)
 {
@@ -405,6 +423,7 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 	if (!ap_axes_equal(&dealt, &out->shard.group))
 		ex_read_fault(r, "optimizer_group");
 	out->gradient = check_gradient(r, p, t, obj, first);
+	read_sums(r, p, t, obj, out);
 }
 
 static void read_params(struct ex_reader *r, const struct ap_jv *root, struct ex_program *p)

@@ -8,6 +8,10 @@ their volumes by formula. s tokens of b samples, h wide, t = tp, c = cp, 2 bytes
   sp=0  2 AllReduces of s b h / c forward, and 2 backward
   sp=1  2 AllGathers and 2 ReduceScatters of s b h / c forward, and 2 of each backward, beside the 2 AllGathers by
         which what products read is gathered again
+  dp    4 bytes of gradient for each parameter of a rank, a step: an AllReduce; or a ReduceScatter, and an AllGather of
+        2 bytes. A table of words that is the head, too, is exchanged once
+  pp    s b h a boundary, micro-batch and direction, divided by t where sums are dealt; v times the boundaries with v
+        segments; a tied table goes there, and its gradient back, once a step
   cp    2 AllGathers forward, of keys and values, s b h_kv / t each, and 2 ReduceScatters backward; where heads share
         keys, which are repeated behind the gather, AllReduces of the copies' gradients
 However many products read a tensor, and sum its gradient.
@@ -21,20 +25,20 @@ import tempfile
 
 PROGRAM, MAKE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 DEVICES, HIDDEN, HEADS, VOCABULARY = 8, 1024, 16, 8192
-COMMON = ['--layers', '2', '--hidden', str(HIDDEN), '--heads', str(HEADS), '--vocabulary', str(VOCABULARY)]
+COMMON = ['--hidden', str(HIDDEN), '--heads', str(HEADS), '--vocabulary', str(VOCABULARY)]
 MODELS = {  # options, key and value heads, words that every operator of the second block has in its name
     'gpt3': ([], HEADS, 'blocks-CellList/1-'),
     'llama': (['--inner', '2816', '--kv-heads', '8'], 8, 'layers-CellList/1-'),
 }
 
 
-def plan(folder, model, hybrid, batch, sequence=2048, attention='small', executor='generic'):
+def plan(folder, model, hybrid, batch, sequence=2048, attention='small', executor='generic', layers=2, options=()):
     graph, out = (os.path.join(folder, name) for name in ('graph.json', 'plan.json'))
     with open(graph, 'w', encoding='utf-8') as f:
         subprocess.run([MAKE, model, *COMMON, *MODELS[model][0], '--sequence', str(sequence), '--batch', str(batch),
-                        '--attention', attention], stdout=f, check=True)
+                        '--layers', str(layers), '--attention', attention], stdout=f, check=True)
     subprocess.run([PROGRAM, 'evaluate', graph, '--device-num', str(DEVICES), '--chip', 'ascend910b3', '--batch',
-                    str(batch), '--executor', executor, '--hybrid', hybrid, '--plan-out', out, '--quiet'], check=True)
+                    str(batch), '--executor', executor, '--hybrid', hybrid, '--plan-out', out, '--quiet', *options], check=True)
     subprocess.run([PROGRAM, 'check', out], check=True, stdout=subprocess.DEVNULL)
     with open(out, encoding='utf-8') as f:
         return json.load(f)
@@ -145,6 +149,70 @@ def sends(folder):
             assert bool(behind) == (scatter == 1 and sp == 0), (model, sp, scatter, behind)
 
 
+def parameters(model, t, layers, first=True, last=True):
+    """Of a rank: of layers, of the stage with the table of words, and of that with the head."""
+    h, v = HIDDEN, VOCABULARY
+    if model == 'gpt3':  # rows of the columns' products are whole, and so are norms and positions
+        return layers * (12 * h * h // t + 7 * h // t + 6 * h) + first * (v * h // t + 2048 * h) + last * 2 * h + \
+            (not first) * v * h // t
+    kv = 8 * h // HEADS
+    return layers * ((2 * h + 2 * kv + 3 * 2816) * h // t + 2 * h) + (first + last) * v * h // t + last * h
+
+
+def within(got, want):
+    return abs(got - want) <= 0.01 * want
+
+
+def data_parallel(folder):
+    """Bytes of the exchange of all gradients, and where updates are dealt, of the weights that come back."""
+    for model, (d, t, pp, sp), dealt in [(m, degrees, dealt) for m in MODELS for dealt in (False, True)
+                                         for degrees in ((8, 1, 1, 0), (2, 4, 1, 1), (2, 2, 2, 1))]:
+        p = plan(folder, model, f'dp={d},tp={t},pp={pp},sp={sp},mbs=1', 16, layers=4,
+                 options=['--enable-parallel-optimizer'] if dealt else [])
+        for stage in range(pp):
+            bytes_of = collections.Counter()
+            for o in p['operators']:
+                for c in o['communications'] if o['stage'] == stage else []:
+                    if c['phase'] in ('gradient', 'optimizer') and o['type'] != 'Send':
+                        assert d in [n for _, n in c['axes']] or c['axes'] == [[1, d * t]], c
+                        bytes_of[c['kind']] += c['bytes']
+            own = parameters(model, t, 4 // pp, stage == 0, stage == pp - 1)
+            tied = VOCABULARY * HIDDEN // t if model == 'gpt3' and stage > 0 else 0  # belongs to the first stage
+            assert set(bytes_of) <= {'AllReduce', *(('ReduceScatter', 'AllGather') if dealt else ())}, bytes_of
+            if not dealt:
+                assert within(bytes_of['AllReduce'], 4 * own), (model, d, t, pp, stage, bytes_of, own)
+                continue
+            assert within(bytes_of['ReduceScatter'], 4 * (own - tied)), (model, d, t, pp, stage, bytes_of, own)
+            assert within(bytes_of['AllGather'], 2 * (own - tied)), (model, d, t, pp, stage, bytes_of, own)
+            assert abs(bytes_of['AllReduce'] - 4 * tied) <= 0.01 * 4 * own, (model, d, t, pp, stage, bytes_of, own)
+        sums = [s for x in p['parameters'] for s in x.get('gradient_sums', [])]
+        assert len(sums) == (model == 'gpt3' and pp == 1), (model, pp, sums)
+
+
+def pipeline(folder):
+    """Bytes that all stages send in a step."""
+    for model in MODELS:
+        for t, pp, v, sp, scatter, b in (2, 4, 1, 0, 0, 1), (2, 4, 1, 0, 1, 2), (2, 2, 1, 1, 0, 2), (2, 2, 2, 1, 0, 1), \
+                (2, 2, 2, 0, 0, 1), (1, 4, 2, 0, 0, 1):
+            d, layers = DEVICES // (t * pp), 8
+            p = plan(folder, model, f'dp={d},tp={t},pp={pp},vpp={v},sp={sp},mbs={b},pp_scatter={scatter}', 16 * d,
+                     layers=layers)
+            m, sent, once = p['pipeline']['micro_batches'], collections.Counter(), []
+            assert m == 16 // b, m
+            for o in p['operators']:
+                for c in o['communications'] if o['type'] == 'Send' else []:
+                    if o.get('once'):
+                        once.append((c['phase'], c['from_stage'], c['to_stage'], c['bytes']))
+                    else:
+                        assert (c['to_stage'] - c['from_stage']) % pp == (1 if c['phase'] == 'forward' else pp - 1), c
+                        sent[c['phase']] += m * c['bytes']
+            want = 2 * 2048 * b * HIDDEN // (t if sp or scatter else 1) * m * (v * pp - 1)
+            assert all(within(sent[phase], want) for phase in ('forward', 'backward')), (model, t, pp, v, sp, sent, want)
+            table = VOCABULARY * HIDDEN // t
+            assert once == ([('forward', 0, pp - 1, 2 * table), ('backward', pp - 1, 0, 4 * table)]
+                            if model == 'gpt3' else []), (model, t, pp, v, once)
+
+
 def refused(folder, executor, hybrid, why, devices=8):
     run = subprocess.run([PROGRAM, 'evaluate', os.path.join(folder, 'graph.json'), '--device-num', str(devices), '--chip',
                           'ascend910b3', '--executor', executor, '--hybrid', hybrid],
@@ -187,7 +255,7 @@ def samples_lie_apart(folder):
     for model, (options, _, _) in MODELS.items():
         graph = os.path.join(folder, 'graph.json')
         with open(graph, 'w', encoding='utf-8') as f:
-            subprocess.run([MAKE, model, *COMMON, *options, '--sequence', '2048', '--batch', '16'], stdout=f, check=True)
+            subprocess.run([MAKE, model, *COMMON, *options, '--layers', '2', '--sequence', '2048', '--batch', '16'], stdout=f, check=True)
         for sp in (0, 1):
             refused(folder, 'mindspore', f'dp=1,tp=4,cp=2,sp={sp},mbs=2', 'cannot be cut by cp')
         for executor in ('mindspore', 'mindformers'):
@@ -198,6 +266,8 @@ def samples_lie_apart(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         counts_and_volumes(folder)
+        data_parallel(folder)
+        pipeline(folder)
         sends(folder)
         exchanges(folder)
         samples_cost_nothing(folder)
