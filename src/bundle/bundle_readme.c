@@ -297,7 +297,7 @@ static void limit_class(struct readme *r)
 static void add_limits(struct readme *r)
 {
 	char scale[32];
-	uint32_t reshapes = 0;
+	uint32_t reshapes = 0, swaps = 0;
 
 	for (ap_id i = 0; i < r->p->graph->nnode; i++)
 		reshapes += !strcmp(r->p->graph->node[i].type, "Reshape");
@@ -309,6 +309,13 @@ static void add_limits(struct readme *r)
 	if (reshapes && r->way->file)
 		limit(r, "%" PRIu32 " Reshape%s no strategy: each goes from the layout of what it reads to "
 			"the one its user wants.", reshapes, reshapes == 1 ? " has" : "s have");
+	for (ap_id i = 0; i < r->p->graph->nnode; i++)
+		swaps += r->p->graph->node[i].bound.swaps != 0;
+	if (swaps)
+		limit(r, "%" PRIu32 " operator%s of attention exchange%s heads for the sequence, for which "
+			"MindSpore has no strategy:\n  MindFormers' networks do it by "
+			"context_parallel_algo: ulysses_cp.", swaps, swaps == 1 ? "" : "s",
+			swaps == 1 ? "s" : "");
 	if (r->p->nstage > 1)
 		limit_loose_operators(r);
 	if (r->way->mode)

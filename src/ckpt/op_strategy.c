@@ -21,10 +21,11 @@
 #define DATASET_CELL "-_VirtualDatasetCell/"
 
 /* Does MindSpore ask for the operator's strategy? Not for sends, which are added later, nor for
- * casts, which accept any layout. */
+ * casts, which accept any layout. Attention that exchanges heads for the sequence is several operators
+ * of MindFormers' there. */
 static bool is_asked(const struct ap_node *n)
 {
-	return n->peer < 0 && strcmp(n->type, "Cast") != 0;
+	return n->peer < 0 && !n->bound.swaps && strcmp(n->type, "Cast") != 0;
 }
 
 /* Is the template's value kept? Any strategy of a Reshape will do. */

@@ -1146,12 +1146,13 @@ static int count_displaced(const struct ap_bound *b, const struct hybrid_node *n
 	return displaced;
 }
 
-/* Puts the axes of an operator's dev_matrix at the ranks that they are wanted at, under an executor that has
- * no order of its own; false where that changes nothing. */
+/* Puts the axes of an operator's dev_matrix at the ranks that they are wanted at, where the executor has
+ * no order of its own: attention that exchanges heads for the sequence is no operator of MindSpore's.
+ * False where that changes nothing. */
 static bool rearrange(const struct hybrid *s, const struct hybrid_node *n, struct ap_bound *b)
 {
-	int before = s->step->executor != AP_EXECUTOR_GENERIC || ap_space_is_imposed(b) ? 0 :
-		count_displaced(b, n, s->ndev);
+	bool ordered = s->step->executor != AP_EXECUTOR_GENERIC && !b->swaps;
+	int before = ordered || ap_space_is_imposed(b) ? 0 : count_displaced(b, n, s->ndev);
 	struct ap_bound other = *b;
 	int32_t lowest = INT32_MAX;
 	int cut = 0;
@@ -1390,8 +1391,9 @@ static const struct ap_graph *attended(struct ap_ctx *ctx, const struct ap_graph
 		attend(ctx, h, &node[i], why);
 	}
 	if (!any && !h->cp_usual && h->cp_algo != AP_CP_ALL_GATHER)
-		*why = ap_arena_printf(ctx->arena, "no operator attends by itself (FlashAttentionScore), as "
-			"cp_algo=%s takes; all-gather is possible", ap_cp_algo_name(h->cp_algo));
+		*why = ap_arena_printf(ctx->arena, "cp_algo=%s takes attention that is one operator "
+			"(FlashAttentionScore): what is known to run it has no other; products and a Softmax "
+			"take all-gather", ap_cp_algo_name(h->cp_algo));
 	*out = *g;
 	out->node = node;
 	return any ? out : g;
@@ -1405,7 +1407,8 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 
 	*why = NULL;
 	g = attended(ctx, g, h, why);
-	if (*why || ((!h->sp || h->tp == 1) && step->executor != AP_EXECUTOR_GENERIC))
+	if (*why || ((!h->sp || h->tp == 1) && h->cp_algo != AP_CP_ALL_TO_ALL &&
+		step->executor != AP_EXECUTOR_GENERIC))
 		return *why ? NULL : g;
 	if (g->batch % (h->dp * step->micro_batches) == 0 && interleaved(g, step, h) > 0)
 		g = ap_sequence_first(ctx, g, interleaved(g, step, h));

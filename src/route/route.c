@@ -26,7 +26,7 @@ static const struct ap_route routes[] = {
 		AP_EXECUTOR_MINDSPORE, GATHER, .complete = ap_propagation_complete,
 		.completer = ap_propagation_completer},
 	{"mindformers", "mindspore", DEGREES "MindFormers' networks call shard() by them",
-		AP_EXECUTOR_MINDSPORE, GATHER, .degrees = true},
+		AP_EXECUTOR_MINDSPORE, ALSO(1 << AP_CP_ALL_TO_ALL), .degrees = true},
 	{"mindspeed", "mindspeed", DEGREES "MindSpeed runs Megatron's networks on Ascend",
 		AP_EXECUTOR_GENERIC, ROUND, .cp_even = true, .degrees = true,
 		.recompute_whole = true},

@@ -126,6 +126,7 @@ def exchanges(folder):
             assert got == sorted((phase, 'AlltoAll', [[t, c]], n) for phase in ('forward', 'backward')
                                  for n in (query, query, *[query * kv_heads // HEADS] * 2)), (model, t, c, got)
             assert not [r for r in p['redistributions'] for s in r['steps'] if s['axis'] == [t, c] and block in r['to']]
+    swapped_by_mindformers(folder)
     refused(folder, 'megatron', 'tp=4,cp=2,cp_algo=a2b', 'all-gather, ring or all-to-all is expected')
     refused(folder, 'torchtitan', 'tp=4,cp=2,cp_algo=a2a', 'torchtitan has all-gather, ring')
     plan(folder, 'llama', 'dp=1,tp=4,cp=2,mbs=1', 16, 2048, 'flash')
@@ -161,6 +162,31 @@ def parameters(model, t, layers, first=True, last=True):
 
 def within(got, want):
     return abs(got - want) <= 0.01 * want
+
+
+def swapped_by_mindformers(folder):
+    """What no strategy of MindSpore says, MindFormers' networks do by a word of theirs."""
+    bundle = os.path.join(folder, 'bundle')
+    p = plan(folder, 'llama', 'dp=1,tp=2,cp=4,mbs=1,cp_algo=ulysses_cp', 2, 2048, 'flash', 'mindformers',
+             options=['--bundle', bundle])
+    attention = [o for o in p['operators'] if o['type'] == 'FlashAttentionScore']
+    query = 2 * 2048 * HIDDEN // 2 // 4
+    for o in attention:
+        assert sorted((c['phase'], c['kind'], c['axes'], c['bytes']) for c in o['communications']) == sorted(
+            (phase, 'AlltoAll', [[2, 4]], n) for phase in ('forward', 'backward')
+            for n in (query, query, query // 2, query // 2)), o['communications']
+    with open(os.path.join(bundle, 'mindformers.yaml'), encoding='utf-8') as f:
+        assert '  context_parallel_algo: ulysses_cp\n' in f.read()
+    with open(os.path.join(bundle, 'operator_strategies.json'), encoding='utf-8') as f:
+        text = f.read()
+        assert 'BatchMatMul' not in text and 'RmsNorm' in text and 'FlashAttentionScore' not in text
+    with open(os.path.join(bundle, 'README.txt'), encoding='utf-8') as f:
+        assert '2 operators of attention exchange heads for the sequence' in f.read()
+    refused(folder, 'mindspore', 'tp=2,cp=4,mbs=1,cp_algo=a2a', 'mindspore has all-gather')
+    plan(folder, 'llama', 'dp=1,tp=2,cp=4,mbs=1', 2)
+    for algorithm in ('ring', 'all-to-all'):
+        refused(folder, 'generic', f'dp=1,tp=2,cp=4,mbs=1,cp_algo={algorithm}',
+                f'cp_algo={algorithm} takes attention that is one operator')
 
 
 def data_parallel(folder):
