@@ -207,13 +207,14 @@ static const char tied[] = GRAPH("tied",
 	OP("Square", "'logits'", "squares") AND
 	MEAN_OF("'squares'", "loss"), "loss");
 
-/* A weight that lies alike for both of its products: one exchange for the gradients of both. */
+/* A weight that cannot be cut: where both uses are cut alike, one exchange has both gradients. */
 static const char together[] = GRAPH("together",
-	INPUT("x", "24,8"), TENSOR("w", "8,8"), "",
-	OPER("MatMul", "'x','w'", "h", "],'in_strategy':[[2,1],[1,2]]}") AND
+	INPUT("x", "24,7"), TENSOR("w", "7"), "",
+	OP("Mul", "'x','w'", "h") AND
 	OP("Tanh", "'h'", "h.act") AND
-	OPER("MatMul", "'h.act','w'", "q", "],'in_strategy':[[2,1],[1,2]]}") AND
-	MEAN_OF("'q'", "loss"), "loss");
+	OP("Add", "'h.act','w'", "q") AND
+	OP("Square", "'q'", "squares") AND
+	MEAN_OF("'squares'", "loss"), "loss");
 
 /* The vocabulary is cut, the sum of the masked parts dealt to those who summed. */
 static const char vocabulary[] = GRAPH("vocabulary",
