@@ -6,34 +6,6 @@
 #include "hw/group.h"
 #include "exec.h"
 
-int64_t ex_count(const struct ex_box *b)
-{
-	int64_t n = 1;
-
-	for (int d = 0; d < b->rank; d++)
-		n *= b->size[d];
-	return n;
-}
-
-int64_t ex_at(const struct ex_box *b, const int64_t *at)
-{
-	int64_t i = 0;
-
-	for (int d = 0; d < b->rank; d++)
-		i = i * b->size[d] + at[d];
-	return i;
-}
-
-bool ex_step(const struct ex_box *b, int64_t *at)
-{
-	for (int d = b->rank; d-- > 0;) {
-		if (++at[d] < b->size[d])
-			return true;
-		at[d] = 0;
-	}
-	return false;
-}
-
 struct ex_box ex_box_whole(const struct ap_shape *s)
 {
 	struct ex_box b = {.rank = s->rank, .dtype = s->dtype};
@@ -61,28 +33,42 @@ struct ex_tensor ex_tensor_new(struct ap_arena *a, const struct ex_box *b)
 	return (struct ex_tensor){*b, AP_NEW_N(a, uint64_t, ex_count(b))};
 }
 
-/* Copies, or adds, the elements that both slices have. */
+/* Copies, or adds, the elements that both slices have, row by row. */
 static void overlap(const struct ex_tensor *from, struct ex_tensor *to, bool add)
 {
-	int64_t at[AP_MAX_RANK] = {0}, i = 0;
+	const struct ex_box *a = &from->box, *b = &to->box;
+	int last = b->rank - 1;
+	int64_t lo[AP_MAX_RANK], hi[AP_MAX_RANK], at[AP_MAX_RANK] = {0}, n = 1; /* indices of b */
 
-	if (ex_count(&to->box) == 0)
-		return;
-	do {
-		int64_t src[AP_MAX_RANK];
-		bool inside = true;
+	for (int d = 0; d <= last; d++) {
+		int64_t end = a->first[d] + a->size[d] - b->first[d];
 
-		for (int d = 0; d < from->box.rank; d++) {
-			src[d] = to->box.first[d] + at[d] - from->box.first[d];
-			inside &= src[d] >= 0 && src[d] < from->box.size[d];
+		lo[d] = at[d] = a->first[d] > b->first[d] ? a->first[d] - b->first[d] : 0;
+		hi[d] = end < b->size[d] ? end : b->size[d];
+		if (lo[d] >= hi[d])
+			return;
+	}
+	if (last >= 0)
+		n = hi[last] - lo[last];
+	for (;;) {
+		const uint64_t *src = from->v;
+		uint64_t *dst = to->v;
+		int64_t i = 0, k = 0;
+		int d = last - 1;
+
+		for (int e = 0; e <= last; e++) {
+			i = i * b->size[e] + at[e];
+			k = k * a->size[e] + b->first[e] + at[e] - a->first[e];
 		}
-		if (inside) {
-			uint64_t v = from->v[ex_at(&from->box, src)];
-
-			to->v[i] = add ? ex_add(to->v[i], v) : v;
+		for (int64_t e = 0; e < n; e++)
+			dst[i + e] = add ? ex_add(dst[i + e], src[k + e]) : src[k + e];
+		while (d >= 0 && ++at[d] == hi[d]) {
+			at[d] = lo[d];
+			d--;
 		}
-		i++;
-	} while (ex_step(&to->box, at));
+		if (d < 0)
+			return;
+	}
 }
 
 void ex_cut_out(const struct ex_tensor *from, struct ex_tensor *slice)

@@ -58,15 +58,21 @@ static inline uint64_t ex_sub(uint64_t a, uint64_t b)
 	return ex_fold(a + EX_P - b);
 }
 
-/* In halves of 31 bits: 2^62 is 2, and m 2^31 is (m >> 30) + (m mod 2^30) 2^31. */
 static inline uint64_t ex_mul(uint64_t a, uint64_t b)
 {
+#ifdef __SIZEOF_INT128__
+	__extension__ unsigned __int128 all = (unsigned __int128)a * b;
+
+	return ex_fold(((uint64_t)all & EX_P) + (uint64_t)(all >> 61));
+#else
+	/* In halves of 31 bits: 2^62 is 2, and m 2^31 is (m >> 30) + (m mod 2^30) 2^31. */
 	const uint64_t low = (UINT64_C(1) << 31) - 1, mid30 = (UINT64_C(1) << 30) - 1;
 	uint64_t a1 = a >> 31, a0 = a & low, b1 = b >> 31, b0 = b & low;
 	uint64_t mid = a1 * b0 + a0 * b1;
 
 	return ex_fold(ex_fold(2 * a1 * b1) + (mid >> 30) + ex_fold((mid & mid30) << 31) +
 		ex_fold(a0 * b0));
+#endif
 }
 
 uint64_t ex_pow(uint64_t a, uint64_t n);
@@ -103,10 +109,36 @@ struct ex_shards { /* one tensor on all ranks */
 	struct ex_tensor *of; /* [ndev] */
 };
 
-int64_t ex_count(const struct ex_box *b);
-int64_t ex_at(const struct ex_box *b, const int64_t *at); /* flat index in the slice */
+/* In the header, as what follows: inner loops call them for each element. */
+static inline int64_t ex_count(const struct ex_box *b)
+{
+	int64_t n = 1;
+
+	for (int d = 0; d < b->rank; d++)
+		n *= b->size[d];
+	return n;
+}
+
+/* Flat index in the slice. */
+static inline int64_t ex_at(const struct ex_box *b, const int64_t *at)
+{
+	int64_t i = 0;
+
+	for (int d = 0; d < b->rank; d++)
+		i = i * b->size[d] + at[d];
+	return i;
+}
+
 /* Next index in row-major order; false, and all zeroes, after the last. */
-bool ex_step(const struct ex_box *b, int64_t *at);
+static inline bool ex_step(const struct ex_box *b, int64_t *at)
+{
+	for (int d = b->rank; d-- > 0;) {
+		if (++at[d] < b->size[d])
+			return true;
+		at[d] = 0;
+	}
+	return false;
+}
 
 struct ex_box ex_box_whole(const struct ap_shape *s);
 /* Slice of rank r under l, worked out from cut and stride. */
@@ -155,23 +187,54 @@ struct ex_tape {
 	struct ex_node *node;
 	uint64_t *grad; /* [n] after ex_tape_begin_back() */
 	uint32_t n, cap;
+	uint64_t divisor, inverse; /* of the last division: many in a row have one divisor */
 };
 
 void ex_tape_init(struct ex_tape *t, struct ap_arena *a);
-ex_id ex_leaf(struct ex_tape *t, uint64_t v);
+void ex_tape_grow(struct ex_tape *t);
+
+static inline ex_id ex_push(struct ex_tape *t, struct ex_node n)
+{
+	if (t->n == t->cap)
+		ex_tape_grow(t);
+	t->node[t->n] = n;
+	return t->n++;
+}
+
+static inline ex_id ex_leaf(struct ex_tape *t, uint64_t v)
+{
+	return ex_push(t, (struct ex_node){.v = v});
+}
+
+/* sum + a b */
+static inline ex_id ex_mad(struct ex_tape *t, ex_id sum, ex_id a, ex_id b)
+{
+	uint64_t x = t->node[a].v, y = t->node[b].v;
+
+	return ex_push(t, (struct ex_node){ex_add(t->node[sum].v, ex_mul(x, y)), {y, x}, {a, b, sum}});
+}
+
+static inline uint64_t ex_value_of(const struct ex_tape *t, ex_id a)
+{
+	return t->node[a].v;
+}
+
+/* Adds a gradient. */
+static inline void ex_tape_seed(struct ex_tape *t, ex_id a, uint64_t g)
+{
+	t->grad[a] = ex_add(t->grad[a], g);
+}
+
 ex_id ex_plus(struct ex_tape *t, ex_id a, ex_id b);
 ex_id ex_minus(struct ex_tape *t, ex_id a, ex_id b);
 ex_id ex_times(struct ex_tape *t, ex_id a, ex_id b);
 ex_id ex_scale(struct ex_tape *t, ex_id a, uint64_t c);
 ex_id ex_over(struct ex_tape *t, ex_id a, ex_id b); /* b != 0 mod p; 0 gives 0 */
-ex_id ex_mad(struct ex_tape *t, ex_id sum, ex_id a, ex_id b); /* sum + a b */
 ex_id ex_fn1(struct ex_tape *t, const char *name, ex_id a); /* the fixed cubic of that name */
 ex_id ex_fn2(struct ex_tape *t, const char *name, ex_id a, ex_id b); /* degree 2 in each of two */
 bool ex_less(const struct ex_tape *t, ex_id a, ex_id b); /* by representative */
-uint64_t ex_value_of(const struct ex_tape *t, ex_id a);
 
 void ex_tape_begin_back(struct ex_tape *t);
-void ex_tape_seed(struct ex_tape *t, ex_id a, uint64_t g); /* adds */
 void ex_tape_back(struct ex_tape *t, uint32_t from, uint32_t to); /* sweeps nodes to-1 .. from */
 uint64_t ex_tape_grad(const struct ex_tape *t, ex_id a);
 
@@ -181,6 +244,7 @@ struct ex_fault;
 
 struct ex_world {
 	struct ap_ctx *ctx; /* values live in ctx->scratch */
+	struct ap_arena *tapes; /* tapes live here, to be released when they were read; NULL: in ctx->scratch */
 	int64_t ndev;
 	enum ap_executor executor;
 	bool gradient_fp32_sync; /* of the step: 16-bit gradients travel as float32 */

@@ -10,25 +10,6 @@ const struct ex_value *ex_in(const struct ex_job *j, unsigned slot)
 	return NULL;
 }
 
-ex_id ex_get(const struct ex_value *t, const int64_t *at)
-{
-	return t->id[ex_at(&t->box, at)];
-}
-
-void ex_put(struct ex_value *t, const int64_t *at, ex_id v)
-{
-	t->id[ex_at(&t->box, at)] = v;
-}
-
-ex_id ex_get_broadcast(const struct ex_value *t, const int64_t *at, int rank)
-{
-	int64_t own[AP_MAX_RANK] = {0};
-
-	for (int d = 0; d < t->box.rank; d++)
-		own[d] = t->box.size[d] == 1 ? 0 : at[rank - t->box.rank + d];
-	return ex_get(t, own);
-}
-
 bool ex_broadcasts(const struct ex_value *t, const struct ex_box *to)
 {
 	if (t->box.rank > to->rank)

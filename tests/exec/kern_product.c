@@ -26,16 +26,22 @@ static int64_t columns(const struct matrix *m)
 	return b->size[b->rank - (m->transposed ? 2 : 1)];
 }
 
-/* Element (row, column) of the matrix that belongs to element `at` of the result. */
-static ex_id element(const struct matrix *m, const int64_t *at, int rank, int64_t row,
-	int64_t column)
+/* Number of element (row, column) of the matrix that belongs to element `at` of the result. */
+static int64_t place(const struct matrix *m, const int64_t *at, int rank, int64_t row, int64_t column)
 {
-	int64_t own[AP_MAX_RANK];
+	const struct ex_box *b = &m->t->box;
+	int64_t i = 0, r = m->transposed ? column : row, c = m->transposed ? row : column;
 
-	memcpy(own, at, sizeof own);
-	own[rank - 2] = m->transposed ? column : row;
-	own[rank - 1] = m->transposed ? row : column;
-	return ex_get_broadcast(m->t, own, rank);
+	for (int d = 0; d < b->rank - 2; d++)
+		i = i * b->size[d] + (b->size[d] == 1 ? 0 : at[rank - b->rank + d]);
+	i = i * b->size[b->rank - 2] + r;
+	return i * b->size[b->rank - 1] + c;
+}
+
+/* From an element to the next one of its row, or of its column. */
+static int64_t next_of(const struct matrix *m, bool of_row)
+{
+	return m->transposed == of_row ? m->t->box.size[m->t->box.rank - 1] : 1;
 }
 
 static bool batches_fit(const struct ex_box *b, const struct ex_box *out)
@@ -57,19 +63,22 @@ static bool product(const struct ex_job *j)
 {
 	struct matrix a = {&j->in[0], ap_attr_bool(j->attrs, "transpose_a", false)};
 	struct matrix b = {&j->in[1], ap_attr_bool(j->attrs, "transpose_b", false)};
-	int64_t at[AP_MAX_RANK] = {0};
+	int64_t at[AP_MAX_RANK] = {0}, n, by_row, by_column;
 	struct ex_value *out = &j->out[0];
 	int rank = out->box.rank;
 
 	if (!fits(&a, &b, &out->box))
 		return false;
+	n = columns(&a);
+	by_row = next_of(&a, true);
+	by_column = next_of(&b, false);
 	do {
-		int64_t row = at[rank - 2], column = at[rank - 1];
+		const ex_id *x = &a.t->id[place(&a, at, rank, at[rank - 2], 0)];
+		const ex_id *y = &b.t->id[place(&b, at, rank, 0, at[rank - 1])];
 		ex_id sum = 0;
 
-		for (int64_t k = 0; k < columns(&a); k++)
-			sum = ex_mad(j->tape, sum, element(&a, at, rank, row, k),
-				element(&b, at, rank, k, column));
+		for (int64_t k = 0; k < n; k++)
+			sum = ex_mad(j->tape, sum, x[k * by_row], y[k * by_column]);
 		ex_put(out, at, sum);
 	} while (ex_step(&out->box, at));
 	return true;
@@ -146,9 +155,9 @@ static bool quantised(const struct ex_job *j)
 		ex_id sum = 0;
 
 		for (int64_t k = 0; k < columns(&a); k++) {
-			ex_id w = element(&b, at, rank, k, column);
+			ex_id w = b.t->id[place(&b, at, rank, k, column)];
 
-			sum = ex_mad(j->tape, sum, element(&a, at, rank, row, k),
+			sum = ex_mad(j->tape, sum, a.t->id[place(&a, at, rank, row, k)],
 				of_weight ? weight(j, w, column) : w);
 		}
 		ex_put(out, at, of_weight ? completed(j, sum, column)

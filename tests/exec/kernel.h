@@ -42,10 +42,26 @@ typedef bool ex_kernel_fn(const struct ex_job *j);
 
 /* Operand of the definition, NULL where it was left out. */
 const struct ex_value *ex_in(const struct ex_job *j, unsigned slot);
-ex_id ex_get(const struct ex_value *t, const int64_t *at);
-void ex_put(struct ex_value *t, const int64_t *at, ex_id v);
+static inline ex_id ex_get(const struct ex_value *t, const int64_t *at)
+{
+	return t->id[ex_at(&t->box, at)];
+}
+
+static inline void ex_put(struct ex_value *t, const int64_t *at, ex_id v)
+{
+	t->id[ex_at(&t->box, at)] = v;
+}
+
 /* at, right-aligned to a tensor of lower rank whose dimensions of length one repeat. */
-ex_id ex_get_broadcast(const struct ex_value *t, const int64_t *at, int rank);
+static inline ex_id ex_get_broadcast(const struct ex_value *t, const int64_t *at, int rank)
+{
+	int64_t i = 0;
+
+	for (int d = 0; d < t->box.rank; d++)
+		i = i * t->box.size[d] + (t->box.size[d] == 1 ? 0 : at[rank - t->box.rank + d]);
+	return t->id[i];
+}
+
 /* Does it repeat to exactly these extents? */
 bool ex_broadcasts(const struct ex_value *t, const struct ex_box *to);
 /* The dimension that an attribute (INT, or the first of INTS) names; -1 where there is no such. */

@@ -23,9 +23,14 @@ bool ex_stays_inside(const struct ex_oper *o, int result)
 	return some && !own;
 }
 
+static struct ap_arena *tapes_of(const struct ex_world *w)
+{
+	return w->tapes ? w->tapes : w->ctx->scratch;
+}
+
 static struct ex_value new_value(struct ex_world *w, const struct ex_box *b)
 {
-	return (struct ex_value){*b, AP_NEW_N(w->ctx->scratch, ex_id, ex_count(b))};
+	return (struct ex_value){*b, AP_NEW_N(tapes_of(w), ex_id, ex_count(b))};
 }
 
 static struct ex_value on_tape(struct ex_world *w, struct ex_tape *t, const struct ex_tensor *x)
@@ -166,7 +171,7 @@ static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards
 			o->comm[i].operand >= 0)
 			swap(w, r, &o->comm[i], in);
 	for (int64_t d = 0; d < w->ndev; d++) {
-		ex_tape_init(&r->rank[d].tape, w->ctx->scratch);
+		ex_tape_init(&r->rank[d].tape, tapes_of(w));
 		for (int i = 0; i < o->nin; i++) {
 			struct ex_value *v = &r->rank[d].in[i];
 

@@ -42,6 +42,7 @@ static void forward(struct ex_pipe_run *p, int64_t b, ap_id node)
 	const struct ap_node *n = &p->g->node[node];
 	const struct ex_oper *o = &p->l->program.oper[node];
 	struct ex_shards in[EX_MAX_IN], out[EX_MAX_OUT], *value = p->batch[b].value;
+	struct ap_mark mark = ap_arena_mark(p->w->tapes);
 	struct ex_run *run;
 
 	if (is_receive(n) && !value[n->in[0]].of &&
@@ -65,6 +66,8 @@ static void forward(struct ex_pipe_run *p, int64_t b, ap_id node)
 		value[n->in[0]].of = NULL;
 	if (n->once)
 		p->held[b][node].run = run;
+	else
+		ap_arena_release(p->w->tapes, mark);
 }
 
 static void forward_pass(struct ex_pipe_run *p, const struct ex_slot *s)
@@ -139,13 +142,15 @@ static bool waits(const struct ex_pipe_run *p, ap_id node)
 	return weights && (!others || b->row->unit == AP_OP_CUBE);
 }
 
-/* The operator's own work once more, from what is left of its operands: what its gradients need. */
-static struct ex_run *remember(struct ex_pipe_run *p, int64_t b, ap_id node)
+/* The operator's own work once more, from what is left of its operands: what its gradients need. Its tapes
+ * may be released to *mark. */
+static struct ex_run *remember(struct ex_pipe_run *p, int64_t b, ap_id node, struct ap_mark *mark)
 {
 	struct ex_shards in[EX_MAX_IN], out[EX_MAX_OUT];
 
 	for (int i = 0; i < p->l->program.oper[node].nin; i++)
 		in[i] = ex_is_view(&p->g->node[node]) ? ex_noise(p, node, i) : ex_recall(p, b, node, i);
+	*mark = ap_arena_mark(p->w->tapes);
 	return p->w->trouble ? NULL : ex_forward(p->w, &p->l->program.oper[node], in, out);
 }
 
@@ -183,17 +188,22 @@ static void backward(struct ex_pipe_run *p, int64_t b, ap_id node)
 	const struct ap_node *n = &p->g->node[node];
 	struct ex_shards dout[EX_MAX_OUT], din[EX_MAX_IN];
 	struct ex_held *h = &p->held[b][node];
+	struct ap_mark mark = {0};
+	bool anew;
 
 	if (!gradients(p, b, node, dout))
 		return;
 	if (p->task[node].recomputed && !h->run)
 		ex_compute_again(p, b, node);
-	if (!h->run)
-		h->run = remember(p, b, node);
+	anew = !h->run;
+	if (anew)
+		h->run = remember(p, b, node, &mark);
 	if (!h->run)
 		return;
 	ex_backward(p->w, h->run, dout, din);
 	h->run = NULL;
+	if (anew)
+		ap_arena_release(p->w->tapes, mark);
 	if (waits(p, node))
 		h->dout = ap_arena_memdup(p->w->ctx->scratch, dout, n->bound.nout * sizeof *dout);
 	hand_on(p, b, node, !waits(p, node), true, din);
@@ -218,14 +228,16 @@ static void weight_pass(struct ex_pipe_run *p, const struct ex_slot *s)
 	for (ap_id i = p->g->nnode; i-- > 0 && !p->w->trouble;) {
 		struct ex_held *h = &p->held[s->micro][i];
 		struct ex_shards din[EX_MAX_IN];
+		struct ap_mark mark;
 		struct ex_run *run;
 
 		if (!ex_is_in(&p->g->node[i], s->stage, s->segment) || !h->dout)
 			continue;
-		run = remember(p, s->micro, i);
+		run = remember(p, s->micro, i, &mark);
 		if (!run)
 			return;
 		ex_backward(p->w, run, h->dout, din);
+		ap_arena_release(p->w->tapes, mark);
 		hand_on(p, s->micro, i, true, false, din);
 	}
 }

@@ -192,6 +192,7 @@ const char *ex_pipeline_run(struct ex_world *w, const struct ex_pipeline *l,
 {
 	struct ex_pipe_run p = {.w = w, .l = l};
 
+	w->tapes = ap_arena_create_like(w->ctx->scratch);
 	begin(&p, truth, peaks);
 	ex_send_weights(&p);
 	collect_trouble(&p, 0, NULL);
@@ -211,5 +212,7 @@ const char *ex_pipeline_run(struct ex_world *w, const struct ex_pipeline *l,
 	collect_trouble(&p, 0, NULL);
 	if (!w->trouble)
 		check_peaks(&p);
+	ap_arena_destroy(w->tapes);
+	w->tapes = NULL;
 	return w->trouble;
 }

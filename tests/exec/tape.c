@@ -10,36 +10,15 @@ void ex_tape_init(struct ex_tape *t, struct ap_arena *a)
 	ex_leaf(t, 0);
 }
 
-static ex_id push(struct ex_tape *t, struct ex_node n)
+void ex_tape_grow(struct ex_tape *t)
 {
-	if (t->n == t->cap) {
-		uint32_t cap = t->cap ? 2 * t->cap : 256;
-		struct ex_node *v = ap_arena_alloc_raw(t->arena, cap, sizeof *v);
+	uint32_t cap = t->cap ? 2 * t->cap : 256;
+	struct ex_node *v = ap_arena_alloc_raw(t->arena, cap, sizeof *v);
 
-		if (t->n)
-			memcpy(v, t->node, t->n * sizeof *v);
-		t->node = v;
-		t->cap = cap;
-	}
-	t->node[t->n] = n;
-	return t->n++;
-}
-
-uint64_t ex_value_of(const struct ex_tape *t, ex_id a)
-{
-	return t->node[a].v;
-}
-
-ex_id ex_leaf(struct ex_tape *t, uint64_t v)
-{
-	return push(t, (struct ex_node){.v = v});
-}
-
-ex_id ex_mad(struct ex_tape *t, ex_id sum, ex_id a, ex_id b)
-{
-	uint64_t x = t->node[a].v, y = t->node[b].v;
-
-	return push(t, (struct ex_node){ex_add(t->node[sum].v, ex_mul(x, y)), {y, x}, {a, b, sum}});
+	if (t->n)
+		memcpy(v, t->node, t->n * sizeof *v);
+	t->node = v;
+	t->cap = cap;
 }
 
 ex_id ex_times(struct ex_tape *t, ex_id a, ex_id b)
@@ -49,25 +28,31 @@ ex_id ex_times(struct ex_tape *t, ex_id a, ex_id b)
 
 ex_id ex_plus(struct ex_tape *t, ex_id a, ex_id b)
 {
-	return push(t, (struct ex_node){ex_add(t->node[a].v, t->node[b].v), {1, 0}, {a, 0, b}});
+	return ex_push(t, (struct ex_node){ex_add(t->node[a].v, t->node[b].v), {1, 0}, {a, 0, b}});
 }
 
 ex_id ex_minus(struct ex_tape *t, ex_id a, ex_id b)
 {
-	return push(t, (struct ex_node){ex_sub(t->node[a].v, t->node[b].v), {EX_P - 1, 0}, {b, 0, a}});
+	return ex_push(t, (struct ex_node){ex_sub(t->node[a].v, t->node[b].v), {EX_P - 1, 0}, {b, 0, a}});
 }
 
 ex_id ex_scale(struct ex_tape *t, ex_id a, uint64_t c)
 {
-	return push(t, (struct ex_node){ex_mul(t->node[a].v, c), {c, 0}, {a, 0, 0}});
+	return ex_push(t, (struct ex_node){ex_mul(t->node[a].v, c), {c, 0}, {a, 0, 0}});
 }
 
 /* d(a/b) = da/b - a/b^2 db */
 ex_id ex_over(struct ex_tape *t, ex_id a, ex_id b)
 {
-	uint64_t y = t->node[b].v, inv = y ? ex_inverse(y) : 0, q = ex_mul(t->node[a].v, inv);
+	uint64_t y = t->node[b].v, inv, q;
 
-	return push(t, (struct ex_node){q, {inv, ex_sub(0, ex_mul(q, inv))}, {a, b, 0}});
+	if (y != t->divisor) {
+		t->divisor = y;
+		t->inverse = y ? ex_inverse(y) : 0;
+	}
+	inv = t->inverse;
+	q = ex_mul(t->node[a].v, inv);
+	return ex_push(t, (struct ex_node){q, {inv, ex_sub(0, ex_mul(q, inv))}, {a, b, 0}});
 }
 
 /* A polynomial's value and derivative, by Horner; c[n] the highest coefficient. */
@@ -90,7 +75,7 @@ ex_id ex_fn1(struct ex_tape *t, const char *name, ex_id a)
 	for (int i = 0; i < 4; i++)
 		c[i] = ex_hash(h, (uint64_t)i);
 	v = horner(c, 3, t->node[a].v, &d);
-	return push(t, (struct ex_node){v, {d, 0}, {a, 0, 0}});
+	return ex_push(t, (struct ex_node){v, {d, 0}, {a, 0, 0}});
 }
 
 /* sum of c_ij a^i b^j, i and j up to 2: a polynomial in a whose coefficients are polynomials in b. */
@@ -107,7 +92,7 @@ ex_id ex_fn2(struct ex_tape *t, const char *name, ex_id a, ex_id b)
 	}
 	v = horner(in_b, 2, t->node[a].v, &by_a);
 	by_b = horner(slope, 2, t->node[a].v, &unused);
-	return push(t, (struct ex_node){v, {by_a, by_b}, {a, b, 0}});
+	return ex_push(t, (struct ex_node){v, {by_a, by_b}, {a, b, 0}});
 }
 
 bool ex_less(const struct ex_tape *t, ex_id a, ex_id b)
@@ -118,11 +103,6 @@ bool ex_less(const struct ex_tape *t, ex_id a, ex_id b)
 void ex_tape_begin_back(struct ex_tape *t)
 {
 	t->grad = AP_NEW_N(t->arena, uint64_t, t->n);
-}
-
-void ex_tape_seed(struct ex_tape *t, ex_id a, uint64_t g)
-{
-	t->grad[a] = ex_add(t->grad[a], g);
 }
 
 void ex_tape_back(struct ex_tape *t, uint32_t from, uint32_t to)
