@@ -327,7 +327,7 @@ static bool try_devices(struct ex_game *g, int64_t ndev, struct tally *tally)
 	for (int k = 0; k < EX_SETTINGS && !g->failed; k++) {
 		struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
 
-		if (ex_cases(200) < 100 && k % 2 != (int)(ndev / 4 % 2)) /* few: settings in turns */
+		if (ex_cases(200) < 100 && k % 2 == (int)(ndev / 4 % 2)) /* few: settings in turns */
 			continue;
 		if (!ex_game_begin(g, k))
 			break;
