@@ -269,6 +269,47 @@ static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, s
 	return ap_json_parse(ctx, h->named->graph.path, text.s, text.len, 0, doc);
 }
 
+/* Places operators in the plan's parts; not if there are others, or one cannot be there. */
+static void place_as_planned(struct holding *h, struct ap_inputs *in)
+{
+	const struct ap_stages_request *cutting = &in->cutting;
+	struct ap_mark mark = ap_arena_mark(h->own.scratch);
+	struct ap_map *names = ap_map_create(h->own.scratch);
+	struct ap_spot *spot = AP_NEW_N(h->own.arena, struct ap_spot, cutting->graph->nnode);
+	const struct ap_jv *list = ap_jv_get(ap_json_root(h->doc), "operators");
+	ap_id placed = 0;
+
+	for (ap_id i = 0; i < cutting->graph->nnode; i++)
+		ap_map_put_str(names, cutting->graph->node[i].name, NULL);
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		ap_id at = ap_map_get_str(names, ap_jv_str(ap_jv_get(v, "name")));
+		int64_t stage, segment;
+
+		if (at == AP_NONE || !ap_jv_int(h->doc, ap_jv_get(v, "stage"), &stage) ||
+			!ap_jv_int(h->doc, ap_jv_get(v, "segment"), &segment) || stage < 0 ||
+			stage >= cutting->nstage || segment < 0 || segment >= cutting->nsegment)
+			continue;
+		spot[at] = (struct ap_spot){(int32_t)stage, (int32_t)segment,
+			ap_schedule_part(cutting->scheduler, cutting->nstage, (int32_t)stage,
+				(int32_t)segment)};
+		placed++;
+	}
+	ap_arena_release(h->own.scratch, mark);
+	if (placed == cutting->graph->nnode)
+		ap_inputs_place(&h->own, spot, in);
+}
+
+/* Where a search chose among cuts, takes the one that it chose. */
+static void cut_as_planned(struct holding *h, struct ap_inputs *in)
+{
+	const struct ap_jv *cut = value_at(h, "pipeline", "cut");
+
+	if (in->other.graph && cut && !strcmp(ap_jv_str(cut), "layers"))
+		ap_inputs_recut(in);
+	else if (in->cutting.graph && cut && !strcmp(ap_jv_str(cut), "memory"))
+		place_as_planned(h, in);
+}
+
 /* Evaluates the plan's strategies on the inputs as they are now. AP_OK with *change, or messages
  * why they make no plan at all. */
 static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct ap_plan_match *match,
@@ -288,9 +329,7 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	add_input(h, "software", in.step.software ? in.step.software->sha256 : NULL);
 	if (h->set.hybrid)
 		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, &in));
-	if (in.other.graph && value_at(h, "pipeline", "cut") &&
-		!strcmp(ap_jv_str(value_at(h, "pipeline", "cut")), "layers"))
-		ap_inputs_recut(&in);
+	cut_as_planned(h, &in);
 	if (value_at(h, "search", "hybrid"))
 		AP_TRY(ap_inputs_deal(&h->own, ap_jv_str(value_at(h, "search", "hybrid")), &in));
 	ap_plan_match(&h->own, &h->plan, in.graph, in.machine->ndev, &in.step, match);

@@ -428,6 +428,30 @@ void ap_inputs_recut(struct ap_inputs *in)
 	in->graph = in->request.graph = in->other.graph;
 	in->step = in->other_step;
 	in->request.other = NULL;
+	in->request.cutting = NULL;
+}
+
+bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, struct ap_inputs *in)
+{
+	const struct ap_graph *g = in->cutting.graph;
+	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
+	struct ap_pipe *pipe = ap_arena_memdup(ctx->arena, in->step.pipe, sizeof *pipe);
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
+			ap_id from = g->tensor[g->node[i].in[k]].producer;
+
+			if (from != AP_NONE && spot[from].part > spot[i].part)
+				return false;
+		}
+	how->by = AP_CUT_BY_MEMORY;
+	pipe->cut = how;
+	ap_graph_staged(ctx, g, spot, &in->graph);
+	in->request.graph = in->graph;
+	in->step.pipe = pipe;
+	in->request.other = NULL;
+	in->request.cutting = NULL;
+	return true;
 }
 
 static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_sources *src,
@@ -447,8 +471,10 @@ static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const
 	const struct ap_spot *spot;
 
 	AP_TRY(ap_stages_make(ctx, &rq, &spot, how));
-	if (how->by == AP_CUT_BY_COST && !o->hybrid && o->pipeline_stages * o->pipeline_segments > 1)
+	if (how->by == AP_CUT_BY_COST && !o->hybrid && o->pipeline_stages * o->pipeline_segments > 1) {
+		in->cutting = rq;
 		cut_evenly(ctx, &rq, in);
+	}
 	if (o->pipeline_stages * o->pipeline_segments > 1 || says_stages(in->graph))
 		ap_graph_staged(ctx, in->graph, spot, &in->graph);
 	return AP_OK;
@@ -508,6 +534,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->other_step.quantum_s = out->step.quantum_s;
 	out->request = (struct ap_request){
 		.other = out->other.graph ? &out->other : NULL,
+		.cutting = out->cutting.graph ? &out->cutting : NULL,
 		.graph = out->graph,
 		.machine = out->machine,
 		.step = &out->step,

@@ -9,6 +9,7 @@
 #include "drive/drive.h"
 #include "hw/machine.h"
 #include "hybrid/hybrid.h"
+#include "pipeline/stages.h"
 
 /* Files as the caller names them: a text, or (text NULL) a file that is read when needed; path
  * NULL: none. The graph is required. */
@@ -39,6 +40,7 @@ struct ap_inputs {
 	struct ap_hybrid hybrid; /* dp is 0 if not asked for */
 	struct ap_step other_step;
 	struct ap_other_cut other; /* between layers, where the graph is cut by cost; graph NULL: none */
+	struct ap_stages_request cutting; /* of request, where the graph is cut by cost */
 	struct ap_request request; /* ready for the driver */
 	const int32_t *const *counts; /* [node][factor] if nothing is searched, else NULL */
 };
@@ -58,6 +60,10 @@ enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
 
 /* Takes the other cut of in, which it has. */
 void ap_inputs_recut(struct ap_inputs *in);
+
+/* Places the operators of in->cutting.graph as a search did, within the memory. False if parts do not ascend
+ * along the edges: nothing is changed then. */
+bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, struct ap_inputs *in);
 
 /* Deals the sums of in's graph as a plan's search.hybrid says: "dp=8,tp=4,sp=1", degrees inside a stage. */
 enum ap_status ap_inputs_deal(struct ap_ctx *ctx, const char *degrees, struct ap_inputs *in);

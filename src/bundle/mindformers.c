@@ -50,7 +50,7 @@ static const char *layers_key(const struct words *w)
 
 	if (!cut || l->nstage == 1 || cut->by > AP_CUT_BY_LAYERS)
 		return "";
-	if (cut->by == AP_CUT_BY_COST)
+	if (cut->by < AP_CUT_BY_LAYERS)
 		return ",layers=cost";
 	ap_str_init(&s, w->ctx->arena);
 	for (int32_t k = 0; k < l->nstage * l->nsegment; k++)

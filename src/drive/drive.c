@@ -16,6 +16,7 @@
 #include "drive/improve.h"
 #include "drive/low_memory.h"
 #include "drive/recursive.h"
+#include "drive/recut.h"
 #include "drive/rival.h"
 #include "drive/routed.h"
 #include "drive/verify.h"
@@ -35,6 +36,9 @@ struct driving {
 	const struct ap_plan *free; /* if a route decides: the best plan without it */
 	bool recursion_only;
 	bool recut; /* rq is that of the other cut */
+	const struct ap_spot *spot; /* rq is that of this cut, which the search made; NULL: it is not */
+	struct driving *first; /* then, the run up to there */
+	ap_id room; /* operators of a cut that fit into what is saved */
 	struct ap_recursive recursion;
 	struct ap_hints hints;
 	struct ap_tables tables;
@@ -594,34 +598,135 @@ static double best_step_s(const struct ap_rivals *r)
 	return r->best ? r->best->prediction.step_time_s : INFINITY;
 }
 
+/* Goes on with the request's graph cut in another way, and prices its baselines. */
+static enum ap_status turn_to(struct driving *d, const struct ap_graph *g, const struct ap_step *step)
+{
+	struct ap_request *recut = ap_arena_memdup(d->ctx->arena, d->rq, sizeof *d->rq);
+
+	recut->graph = g;
+	recut->step = step;
+	d->rq = recut;
+	AP_TRY(ap_pins_make(d->ctx, g, recut->machine->ndev, step, NULL, &d->pinned));
+	d->fixed = d->pinned;
+	ap_rivals_init(&d->rivals, d->ctx, recut);
+	d->rivals.fixed = d->fixed;
+	d->rivals.any = false;
+	return price_cut(d);
+}
+
+/* Does the fastest of the baselines not fit? */
+static bool memory_binds(const struct driving *d)
+{
+	const struct ap_rival *fastest = NULL;
+
+	for (size_t i = 0; i < d->rivals.all.n; i++)
+		if (!fastest || d->rivals.all.v[i].step_time_s < fastest->step_time_s)
+			fastest = &d->rivals.all.v[i];
+	return fastest && !fastest->fits;
+}
+
+/* The request's step, for a graph cut as the search says. */
+static const struct ap_step *step_of_cut(struct ap_ctx *ctx, const struct ap_step *step)
+{
+	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
+	struct ap_pipe *pipe = ap_arena_memdup(ctx->arena, step->pipe, sizeof *pipe);
+	struct ap_step *out = ap_arena_memdup(ctx->arena, step, sizeof *step);
+
+	how->by = AP_CUT_BY_MEMORY;
+	pipe->cut = how;
+	out->pipe = pipe;
+	return out;
+}
+
+#define WORTH_CUTTING 0.99 /* of the step as guessed: less is not told from the guess's own error */
+
+/* Learns from a table of the present cut what memory costs, and sets spot to a cut that is faster by that. */
+static enum ap_status find_cut(struct driving *d)
+{
+	struct ap_request plenty = *d->rq; /* the same for any limit of work */
+	const struct ap_stages_request *cutting = d->rq->cutting;
+	struct ap_ctx quiet = *d->ctx;
+	const struct ap_table *t = NULL;
+	const struct ap_spot *now = ap_recut_spots(d->ctx, cutting, d->rq->graph), *spot;
+	struct ap_stage_ways ways;
+	uint64_t work = 0;
+
+	ap_ctx_phase(d->ctx, "cutting within the memory");
+	plenty.budget.work = AP_DEFAULT_WORK;
+	quiet.diag = ap_diag_create(d->ctx->arena, false);
+	if (ap_choose_table(&quiet, &plenty, d->fixed, true, &t) != AP_OK)
+		return AP_OK;
+	if (ap_recut_ways(d->ctx, d->rq, t, d->rivals.maker, &ways, &work) &&
+		ap_stages_within(d->ctx, cutting, &ways, &spot) &&
+		ap_stages_step_s(d->ctx, cutting, &ways, spot) <
+			WORTH_CUTTING * ap_stages_step_s(d->ctx, cutting, &ways, now))
+		d->spot = spot;
+	d->steps += t->work + work;
+	return AP_OK;
+}
+
+/* Where memory binds, cuts the graph so that stages that hold more have less to do. */
+static enum ap_status cut_within(struct driving *d)
+{
+	const struct ap_graph *g;
+	struct driving *first;
+
+	if (!d->rq->cutting || d->rq->given || d->refused || ap_ctx_stopped(d->ctx) || !memory_binds(d))
+		return AP_OK;
+	AP_TRY(run_part(d, find_cut));
+	if (!d->spot)
+		return AP_OK;
+	ap_graph_staged(d->ctx, d->rq->cutting->graph, d->spot, &g);
+	if (g->nnode > d->room) {
+		d->spot = NULL;
+		return AP_OK;
+	}
+	first = ap_arena_memdup(d->ctx->arena, d, sizeof *d);
+	first->spot = NULL;
+	AP_TRY(turn_to(d, g, step_of_cut(d->ctx, d->rq->step)));
+	d->recut = false;
+	if (d->refused) {
+		first->refused = true;
+		*d = *first;
+	} else {
+		d->first = first;
+	}
+	return AP_OK;
+}
+
 /* Prices the baselines, and where the graph can be cut into stages in another way, those of that cut: the
  * one with the faster best is searched. */
 static enum ap_status choose_cut(struct driving *d)
 {
 	const struct ap_request *rq = d->rq;
-	struct ap_request *recut;
 	struct driving first;
 
 	AP_TRY(price_cut(d));
 	if (!rq->other || rq->given || d->refused || ap_ctx_stopped(d->ctx))
-		return AP_OK;
+		return cut_within(d);
 	first = *d;
-	recut = ap_arena_memdup(d->ctx->arena, rq, sizeof *rq);
-	recut->graph = rq->other->graph;
-	recut->step = rq->other->step;
-	d->rq = recut;
 	d->recut = true;
-	AP_TRY(ap_pins_make(d->ctx, recut->graph, recut->machine->ndev, recut->step, NULL, &d->pinned));
-	d->fixed = d->pinned;
-	ap_rivals_init(&d->rivals, d->ctx, recut);
-	d->rivals.fixed = d->fixed;
-	d->rivals.any = false;
-	AP_TRY(price_cut(d));
+	AP_TRY(turn_to(d, rq->other->graph, rq->other->step));
 	if (d->refused || best_step_s(&d->rivals) >= best_step_s(&first.rivals)) {
 		first.refused = d->refused;
 		*d = first;
 	}
-	return AP_OK;
+	return cut_within(d);
+}
+
+/* A plan of the cut that was given up for one within the memory is taken if it is faster after all. */
+static void look_back(struct driving *d)
+{
+	struct driving *first = d->first;
+
+	if (!first || d->routed.route || best_step_s(&first->rivals) >= best_step_s(&d->rivals))
+		return;
+	first->steps = d->steps;
+	first->work = d->work;
+	first->refused = d->refused;
+	first->chosen.choice = d->chosen.choice;
+	first->chosen.choice.outcome = AP_OUT_FEASIBLE; /* of the other cut, as are its bounds */
+	*d = *first;
 }
 
 /* Improves the best plan, with as many steps as a part of those so far. */
@@ -861,6 +966,14 @@ static enum ap_status search_route(struct driving *d)
 	return run_part(d, improve);
 }
 
+static void save_cut(const struct driving *d, struct ap_found *f)
+{
+	f->other = d->recut;
+	f->recut = d->spot != NULL;
+	if (f->recut)
+		memcpy(f->spot, d->spot, d->rq->cutting->graph->nnode * sizeof *f->spot);
+}
+
 /* Saves what is needed to make a plan again, outside the search's arena. */
 static void save(struct driving *d, const struct ap_plan *p, struct ap_found *f)
 {
@@ -868,7 +981,7 @@ static void save(struct driving *d, const struct ap_plan *p, struct ap_found *f)
 		memcpy(f->count[i], p->op[i].place.count,
 			p->graph->node[i].bound.nfactor * sizeof **f->count);
 	f->any = true;
-	f->other = d->recut;
+	save_cut(d, f);
 	f->search = p->search;
 	f->hybrid = d->rivals.best_hybrid && p == d->rivals.best ? *d->rivals.best_hybrid
 		: (struct ap_hybrid){0};
@@ -893,7 +1006,7 @@ static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 	for (ap_id i = 0; i < g->nnode; i++)
 		memcpy(found->count[i], best->counts[i], g->node[i].bound.nfactor * sizeof **found->count);
 	found->any = true;
-	found->other = d->recut;
+	save_cut(d, found);
 	found->search.objective_s = best->objective_s;
 	state(d, true, best->step_time_s, &found->search);
 	return AP_LIMIT;
@@ -939,6 +1052,7 @@ static enum ap_status certify(struct driving *d)
 /* Takes the fastest of all plans found, by simulation, the authority on time. */
 static enum ap_status take_best(struct driving *d, struct ap_found *found)
 {
+	look_back(d);
 	d->best = d->routed.route ? d->routed.best : d->rivals.best;
 	if (!d->best)
 		return d->refused ? save_untold(d, found) : no_plan(d);
@@ -977,7 +1091,7 @@ struct drive_job {
 static enum ap_status run_job(struct drive_job *j)
 {
 	const struct ap_request *rq = j->rq;
-	struct driving d = {.ctx = j->ctx, .rq = rq, .out = j->out,
+	struct driving d = {.ctx = j->ctx, .rq = rq, .room = j->found->room, .out = j->out,
 		.recursion_only = strcmp(rq->search_mode, RECURSION) == 0};
 	enum ap_status st;
 
@@ -1005,7 +1119,11 @@ static void found_init(struct ap_ctx *ctx, const struct ap_request *rq, struct a
 	ap_id n = rq->graph->nnode;
 
 	n = rq->other && rq->other->graph->nnode > n ? rq->other->graph->nnode : n;
-	*f = (struct ap_found){.count = AP_NEW_N(ctx->arena, int32_t *, n)};
+	if (rq->cutting && n < 2 * rq->cutting->graph->nnode)
+		n = 2 * rq->cutting->graph->nnode;
+	*f = (struct ap_found){.count = AP_NEW_N(ctx->arena, int32_t *, n), .room = n};
+	if (rq->cutting)
+		f->spot = AP_NEW_N(ctx->arena, struct ap_spot, rq->cutting->graph->nnode);
 	for (ap_id i = 0; i < n; i++)
 		f->count[i] = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
 }
@@ -1128,6 +1246,10 @@ enum ap_status ap_drive_again(struct ap_ctx *ctx, const struct ap_request *rq, s
 	if (found->other) {
 		recut.graph = rq->other->graph;
 		recut.step = rq->other->step;
+	}
+	if (found->recut) {
+		ap_graph_staged(ctx, rq->cutting->graph, found->spot, &recut.graph);
+		recut.step = step_of_cut(ctx, rq->step);
 	}
 	rq = &recut;
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));

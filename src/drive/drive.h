@@ -26,6 +26,9 @@ struct ap_found {
 	int32_t **count; /* [nnode][factor] of the best plan */
 	struct ap_search_info search; /* of it */
 	bool other; /* it is of the request's other cut */
+	bool recut; /* it is of one that the search made */
+	struct ap_spot *spot; /* [request.cutting->graph->nnode] then, of that one */
+	ap_id room; /* rows of count */
 	struct ap_hybrid hybrid; /* whose dealt sums its graph has; dp 0: none */
 	uint64_t steps; /* steps of the search, whatever it found */
 	struct ap_arena *arena; /* of the search, with plan and problem; NULL: destroyed */

@@ -17,6 +17,8 @@ struct ap_other_cut {
 	const struct ap_step *step; /* the request's, with this cut's pipe */
 };
 
+struct ap_stages_request; /* pipeline/stages.h */
+
 struct ap_request {
 	const struct ap_graph *graph;
 	const struct ap_machine *machine;
@@ -27,6 +29,8 @@ struct ap_request {
 	double step_gap; /* a step so near its bound is called proven, and not improved */
 	const struct ap_route *route; /* NULL: row 0 of ap_route_at() */
 	const struct ap_other_cut *other; /* competes with graph before anything is searched; NULL: none */
+	const struct ap_stages_request *cutting; /* what graph was cut by cost from, to cut it anew
+	                                          * where memory binds; NULL: it was not */
 	bool deals; /* the executor can be told of dealt sums, and hybrids with them compete */
 	bool baselines_only; /* nothing is searched beyond baselines, of which the best is taken */
 	bool prune; /* normally true */

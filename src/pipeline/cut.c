@@ -8,6 +8,7 @@
 #include "pipeline/cut.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -274,4 +275,198 @@ void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
 	for (uint32_t p = 0; p + 1 < c.parts; p++)
 		first[p + 1] = layer[p].next[first[p] - c.low[p]];
 	ap_arena_release(ctx->scratch, mark);
+}
+
+/* Runs whose time depends on memory. */
+
+#define MOST_BEGINS 256
+#define NOWHERE_S 1e300
+
+struct sums { /* of a way, before an item */
+	double *time_s; /* [n + 1] */
+	int64_t *held, *each;
+};
+
+struct mixing {
+	const struct ap_cut *cut;
+	const struct ap_cut_ways *ways;
+	struct sums *sum; /* [nway] */
+	uint32_t *vital; /* [n + 1] the first vital item from here on */
+	uint32_t nbegin, *begin; /* items at which runs may begin, ascending; the last: n */
+};
+
+double ap_cut_mix_s(uint32_t nway, const double *time_s, const double *bytes, double limit)
+{
+	double best = NOWHERE_S, least = bytes[0];
+
+	for (uint32_t g = 0; g < nway; g++) {
+		least = bytes[g] < least ? bytes[g] : least;
+		if (bytes[g] <= limit && time_s[g] < best)
+			best = time_s[g];
+	}
+	if (least > limit)
+		return AP_CUT_MISFIT_S * (1 + least / (limit > 1 ? limit : 1));
+	for (uint32_t g = 0; g < nway; g++)
+		for (uint32_t h = 0; h < nway; h++) {
+			double mixed;
+
+			if (bytes[g] > limit || bytes[h] <= limit || time_s[h] >= best)
+				continue;
+			mixed = (limit - bytes[g]) / (bytes[h] - bytes[g]);
+			mixed = time_s[g] + (time_s[h] - time_s[g]) * mixed;
+			best = mixed < best ? mixed : best;
+		}
+	return best;
+}
+
+static double mixed_s(const struct mixing *m, uint32_t p, uint32_t first, uint32_t end)
+{
+	const struct ap_cut_ways *w = m->ways;
+	double time_s[AP_CUT_WAYS], bytes[AP_CUT_WAYS];
+
+	for (uint32_t g = 0; g < w->nway; g++) {
+		const struct sums *s = &m->sum[g];
+		int64_t each = s->each[end] - s->each[first] + (p > 0 ? w->way[g].border : 0);
+
+		time_s[g] = s->time_s[end] - s->time_s[first];
+		bytes[g] = (double)(s->held[end] - s->held[first] + w->way[g].once) +
+			(double)each * (double)w->in_flight[p];
+	}
+	return ap_cut_mix_s(w->nway, time_s, bytes, (double)w->limit[p]);
+}
+
+static void add_sums(struct ap_ctx *ctx, struct mixing *m)
+{
+	uint32_t n = m->cut->n;
+
+	m->sum = AP_NEW_N(ctx->scratch, struct sums, m->ways->nway);
+	for (uint32_t g = 0; g < m->ways->nway; g++) {
+		const struct ap_cut_way *w = &m->ways->way[g];
+		struct sums *s = &m->sum[g];
+
+		s->time_s = AP_NEW_N(ctx->scratch, double, n + 1);
+		s->held = AP_NEW_N(ctx->scratch, int64_t, n + 1);
+		s->each = AP_NEW_N(ctx->scratch, int64_t, n + 1);
+		for (uint32_t i = 0; i < n; i++) {
+			s->time_s[i + 1] = s->time_s[i] + w->time_s[i];
+			s->held[i + 1] = s->held[i] + w->held[i];
+			s->each[i + 1] = s->each[i] + w->each[i];
+		}
+	}
+}
+
+/* All items if they are few. */
+static void choose_begins(struct ap_ctx *ctx, struct mixing *m)
+{
+	const struct ap_cut *cut = m->cut;
+	const double *time_s = m->sum[0].time_s;
+	bool all = cut->n <= MOST_BEGINS || time_s[cut->n] <= 0 || cut->parts > MOST_BEGINS / 4;
+	uint32_t last = UINT32_MAX;
+
+	m->begin = AP_NEW_N(ctx->scratch, uint32_t, cut->n + 1);
+	m->begin[m->nbegin++] = 0;
+	for (uint32_t i = 1; i < cut->n; i++) {
+		uint32_t stretch = (uint32_t)(time_s[i] / time_s[cut->n] * MOST_BEGINS);
+		const int64_t *sends = cut->parts > 1 ? cut->crossing[1] : NULL;
+
+		if (all || stretch != last) {
+			m->begin[m->nbegin++] = i;
+			last = stretch;
+		} else if (sends && sends[i] < sends[m->begin[m->nbegin - 1]]) {
+			m->begin[m->nbegin - 1] = i;
+		}
+	}
+	m->begin[m->nbegin] = cut->n;
+}
+
+/* With its share of the crossings. NOWHERE_S if it lacks the vital item that it needs. */
+static double run_s(const struct mixing *m, uint32_t p, uint32_t first, uint32_t end)
+{
+	const struct ap_cut *cut = m->cut;
+	int64_t share = 0;
+
+	if ((p < cut->wanting ? m->vital[first] : first) >= end)
+		return NOWHERE_S;
+	if (p > 0)
+		share += cut->crossing[p][first] / 2 * cut->halves;
+	if (p + 1 < cut->parts)
+		share += cut->crossing[p + 1][end] / 2 * cut->halves;
+	return mixed_s(m, p, first, end) + (double)share * m->ways->crossing_s;
+}
+
+struct ending { /* a run that ends before a begin */
+	double most_s; /* of all runs up to it; NOWHERE_S: there are none */
+	int64_t sends; /* of all crossings up to it */
+	uint32_t from; /* the begin of the run */
+};
+
+/* Fills end[p * (nbegin + 1) + b] with the best runs 0 to p of the items before begin b: by the slowest, or
+ * if bound_s is given, of those that are not slower, by the crossings. */
+static void fill_endings(const struct mixing *m, double bound_s, struct ending *end)
+{
+	const struct ap_cut *cut = m->cut;
+	uint32_t n = m->nbegin + 1;
+	bool known = bound_s < NOWHERE_S;
+
+	for (uint32_t p = 0; p < cut->parts; p++)
+		for (uint32_t b = 1; b < n; b++) {
+			struct ending *best = &end[p * n + b];
+
+			*best = (struct ending){NOWHERE_S, INT64_MAX, 0};
+			if ((p + 1 == cut->parts) != (b == m->nbegin))
+				continue;
+			for (uint32_t a = b; a-- > 0;) {
+				const struct ending *before = p > 0 ? &end[(p - 1) * n + a] : NULL;
+				struct ending now = {0, 0, a};
+
+				if (p == 0 ? a > 0 : a == 0)
+					continue;
+				if (mixed_s(m, p, m->begin[a], m->begin[b]) > fmin(bound_s, best->most_s))
+					break; /* and the longer ones are slower */
+				now.most_s = run_s(m, p, m->begin[a], m->begin[b]);
+				if (p > 0) {
+					now.most_s = fmax(now.most_s, before->most_s);
+					now.sends = before->sends == INT64_MAX ? INT64_MAX
+						: add(before->sends, cut->crossing[p][m->begin[a]]);
+				}
+				if (now.most_s > bound_s || now.most_s >= NOWHERE_S)
+					continue;
+				if (known ? now.sends >= best->sends : now.most_s >= best->most_s)
+					continue;
+				*best = now;
+				best->most_s = known ? bound_s : now.most_s;
+			}
+		}
+}
+
+bool ap_cut_within(struct ap_ctx *ctx, const struct ap_cut *cut, const struct ap_cut_ways *ways,
+	uint32_t *first)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct mixing m = {.cut = cut, .ways = ways};
+	struct ending *end;
+	uint32_t n, b;
+	bool any;
+
+	assert(cut->parts >= 1 && cut->parts <= cut->n && ap_cut_possible(cut));
+	assert(ways->nway >= 1 && ways->nway <= AP_CUT_WAYS);
+	m.vital = AP_NEW_N(ctx->scratch, uint32_t, cut->n + 1);
+	m.vital[cut->n] = cut->n;
+	for (uint32_t i = cut->n; i-- > 0;)
+		m.vital[i] = !cut->vital || cut->vital[i] ? i : m.vital[i + 1];
+	add_sums(ctx, &m);
+	choose_begins(ctx, &m);
+	n = m.nbegin + 1;
+	end = AP_NEW_N(ctx->scratch, struct ending, (size_t)cut->parts * n);
+	fill_endings(&m, NOWHERE_S, end);
+	any = end[(cut->parts - 1) * n + m.nbegin].most_s < NOWHERE_S;
+	if (any)
+		fill_endings(&m, end[(cut->parts - 1) * n + m.nbegin].most_s, end);
+	b = m.nbegin;
+	for (uint32_t p = cut->parts; any && p-- > 0;) {
+		b = end[p * n + b].from;
+		first[p] = m.begin[b];
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return any;
 }

@@ -386,35 +386,51 @@ static const int64_t **make_crossings(struct stages *s, const struct order *o)
 	return out;
 }
 
-/* Seconds of a step of these parts; a third of a part's cost is forward, a border is one send. */
-static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t *first)
+/* Seconds of a step of these parts: part_s[part] of work, of which a third is forward, and a border is one
+ * send. */
+static double pipe_s(struct stages *s, const struct ap_cut *cut, const uint32_t *first, const double *part_s)
 {
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
 	const struct ap_stages_request *rq = s->rq;
 	const struct ap_pipe pipe = {rq->nstage, rq->nsegment, rq->scheduler, NULL};
 	struct ap_pass_times *time = AP_NEW_N(s->ctx->scratch, struct ap_pass_times, cut->parts);
-	double third_s = AP_QUANTUM_S / 3 / (double)rq->step->micro_batches;
+	double micro = (double)rq->step->micro_batches, send = AP_QUANTUM_S / 3 / micro;
 	struct ap_ctx local = *s->ctx;
 	struct ap_timeline line;
 
 	for (uint32_t p = 0; p < cut->parts; p++) {
 		struct ap_pass_times *t = &time[p];
-		int64_t weight = 0;
+		double third_s = part_s[p] / 3 / micro;
 
-		for (uint32_t i = first[p]; i < first[p + 1]; i++)
-			weight += cut->weight[i];
-		t->forward_s = (double)weight * third_s * (rq->step->training ? 1 : 3);
-		t->backward_s = (double)weight * third_s * (rq->scheduler->splits ? 1 : 2);
+		t->forward_s = third_s * (rq->step->training ? 1 : 3);
+		t->backward_s = third_s * (rq->scheduler->splits ? 1 : 2);
 		t->weight_s = rq->scheduler->splits ? t->forward_s : 0;
 		t->last_backward_s = rq->scheduler->splits ? t->weight_s : t->backward_s;
 		if (p + 1 < cut->parts)
-			t->send_s = t->send_back_s = (double)cut->crossing[p + 1][first[p + 1]] * third_s *
+			t->send_s = t->send_back_s = (double)cut->crossing[p + 1][first[p + 1]] * send *
 				(rq->step->training ? 1.5 : 3);
 	}
 	local.arena = s->ctx->scratch;
 	ap_schedule_run(&local, &pipe, rq->step->micro_batches, rq->step->training, time, &line);
 	ap_arena_release(s->ctx->scratch, mark);
 	return line.end_s;
+}
+
+static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t *first)
+{
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	double *part_s = AP_NEW_N(s->ctx->scratch, double, cut->parts), end_s;
+
+	for (uint32_t p = 0; p < cut->parts; p++) {
+		int64_t weight = 0;
+
+		for (uint32_t i = first[p]; i < first[p + 1]; i++)
+			weight += cut->weight[i];
+		part_s[p] = (double)weight * AP_QUANTUM_S;
+	}
+	end_s = pipe_s(s, cut, first, part_s);
+	ap_arena_release(s->ctx->scratch, mark);
+	return end_s;
 }
 
 static struct order order_by(struct stages *s, const struct ap_order *by, const int64_t *bytes)
@@ -451,7 +467,7 @@ static bool cut_best(struct stages *s, struct ap_cut *cut, double *least_s, uint
 	return *least_s < before_s;
 }
 
-/* The cut along an order, of the costs of operators by id. */
+/* The cut along an order, of the costs of operators by id; NULL: they have none. */
 static void lay_out(struct stages *s, const struct order *o, const int64_t *weight, struct ap_cut *cut)
 {
 	int64_t *along = AP_NEW_N(s->ctx->scratch, int64_t, cut->n);
@@ -462,13 +478,21 @@ static void lay_out(struct stages *s, const struct order *o, const int64_t *weig
 	for (uint32_t i = 0; i < cut->n; i++) {
 		const struct ap_node *n = &s->g->node[o->node[i]];
 
-		along[i] = weight[o->node[i]];
+		along[i] = weight ? weight[o->node[i]] : 0;
 		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == o->node[i] &&
 			ap_op_has_strategy(n->bound.row);
 	}
 	cut->weight = along;
 	cut->vital = vital;
 	cut->crossing = make_crossings(s, o);
+}
+
+/* The first nstage parts are in different stages. */
+static void want_parameters(const struct stages *s, struct ap_cut *cut)
+{
+	cut->wanting = (uint32_t)s->rq->nstage;
+	if (!ap_cut_possible(cut))
+		cut->wanting = 0;
 }
 
 /* The best of the cuts along several orders; of equals along the first. */
@@ -492,11 +516,8 @@ static void cut_all(struct stages *s)
 		if (again)
 			continue;
 		lay_out(s, &o, weight, &cut);
-		if (k == 0) {
-			/* the first nstage parts are in different stages */
-			cut.wanting = (uint32_t)s->rq->nstage;
-			cut.wanting = ap_cut_possible(&cut) ? cut.wanting : 0;
-		}
+		if (k == 0)
+			want_parameters(s, &cut);
 		AP_PUSH(s->ctx->scratch, seen, o);
 		if (!ap_cut_possible(&cut) || !cut_best(s, &cut, &least_s, first))
 			continue;
@@ -504,6 +525,170 @@ static void cut_all(struct stages *s)
 			for (uint32_t i = first[p]; i < first[p + 1]; i++)
 				s->part[o.node[i]] = (int32_t)p;
 	}
+}
+
+/* The cut within the memory. */
+
+struct tight {
+	struct stages s;
+	const struct ap_stage_ways *given;
+	struct order order;
+	struct ap_cut cut;
+	struct ap_cut_ways ways; /* along the order */
+};
+
+/* Each stage's memory is shared among its parts as even parts, in the leanest way, would need it. */
+static void share_limits(struct tight *x, int64_t *in_flight, int64_t *limit)
+{
+	const struct ap_stages_request *rq = x->s.rq;
+	const struct ap_pipe *pipe = rq->step->pipe;
+	const struct ap_cut_way *lean = &x->ways.way[x->ways.nway - 1];
+	double *need = AP_NEW_N(x->s.ctx->scratch, double, x->s.npart);
+	double *sum = AP_NEW_N(x->s.ctx->scratch, double, rq->nstage), held = 0, each = 0;
+
+	for (uint32_t i = 0; i < x->cut.n; i++) {
+		held += (double)lean->held[i];
+		each += (double)lean->each[i];
+	}
+	for (int32_t p = 0; p < x->s.npart; p++) {
+		int32_t stage, segment;
+
+		ap_schedule_spot(rq->scheduler, rq->nstage, p, &stage, &segment);
+		in_flight[p] = pipe ? pipe->in_flight[stage * rq->nsegment + segment] : 1;
+		need[p] = 1 + held + (double)in_flight[p] * each;
+		sum[stage] += need[p];
+	}
+	for (int32_t p = 0; p < x->s.npart; p++) {
+		int32_t stage, segment;
+
+		ap_schedule_spot(rq->scheduler, rq->nstage, p, &stage, &segment);
+		limit[p] = rq->nsegment == 1 ? x->given->limit_bytes
+			: (int64_t)((double)x->given->limit_bytes * (need[p] / sum[stage]));
+	}
+	x->ways.in_flight = in_flight;
+	x->ways.limit = limit;
+}
+
+/* Everything of a cut along x->order. On the scratch arena. */
+static void tighten(struct tight *x)
+{
+	struct ap_arena *scratch = x->s.ctx->scratch;
+	uint32_t n = x->s.g->nnode, parts = (uint32_t)x->s.npart;
+	struct ap_cut_way *way = AP_NEW_N(scratch, struct ap_cut_way, x->given->n);
+
+	for (uint32_t g = 0; g < x->given->n; g++) {
+		const struct ap_cut_way *from = &x->given->way[g];
+		double *time_s = AP_NEW_N(scratch, double, n);
+		int64_t *held = AP_NEW_N(scratch, int64_t, n), *each = AP_NEW_N(scratch, int64_t, n);
+
+		for (uint32_t i = 0; i < n; i++) {
+			time_s[i] = from->time_s[x->order.node[i]];
+			held[i] = from->held[x->order.node[i]];
+			each[i] = from->each[x->order.node[i]];
+		}
+		way[g] = (struct ap_cut_way){time_s, held, each, from->once / x->s.rq->nsegment,
+			from->border};
+	}
+	x->ways = (struct ap_cut_ways){.nway = x->given->n, .way = way, .crossing_s = AP_QUANTUM_S};
+	x->cut = (struct ap_cut){.n = n, .parts = parts};
+	lay_out(&x->s, &x->order, NULL, &x->cut);
+	want_parameters(&x->s, &x->cut);
+	share_limits(x, AP_NEW_N(scratch, int64_t, parts), AP_NEW_N(scratch, int64_t, parts));
+}
+
+/* The step of parts first[0..parts], each in the fastest mixture that fits; INFINITY if one does not. */
+static double mixed_step_s(struct tight *x, const uint32_t *first)
+{
+	const struct ap_cut_ways *w = &x->ways;
+	double *part_s = AP_NEW_N(x->s.ctx->scratch, double, x->cut.parts);
+
+	for (uint32_t p = 0; p < x->cut.parts; p++) {
+		double time_s[AP_CUT_WAYS], bytes[AP_CUT_WAYS];
+
+		for (uint32_t g = 0; g < w->nway; g++) {
+			int64_t held = w->way[g].once, each = p > 0 ? w->way[g].border : 0;
+
+			time_s[g] = 0;
+			for (uint32_t i = first[p]; i < first[p + 1]; i++) {
+				time_s[g] += w->way[g].time_s[i];
+				held += w->way[g].held[i];
+				each += w->way[g].each[i];
+			}
+			bytes[g] = (double)held + (double)each * (double)w->in_flight[p];
+		}
+		part_s[p] = ap_cut_mix_s(w->nway, time_s, bytes, (double)w->limit[p]);
+		if (part_s[p] > AP_CUT_MISFIT_S)
+			return INFINITY;
+	}
+	return pipe_s(&x->s, &x->cut, first, part_s);
+}
+
+static struct tight open_tight(struct ap_ctx *ctx, const struct ap_stages_request *rq,
+	const struct ap_stage_ways *ways)
+{
+	return (struct tight){.given = ways, .s = {.ctx = ctx, .rq = rq, .g = rq->graph,
+		.npart = rq->nstage * rq->nsegment}};
+}
+
+bool ap_stages_within(struct ap_ctx *ctx, const struct ap_stages_request *rq,
+	const struct ap_stage_ways *ways, const struct ap_spot **spot)
+{
+	static const int halves[] = {1, 2, 0};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_spot *out = AP_NEW_N(ctx->arena, struct ap_spot, rq->graph->nnode);
+	struct tight x = open_tight(ctx, rq, ways);
+	uint32_t *first = AP_NEW_N(ctx->scratch, uint32_t, x.s.npart + 1);
+	double best_s = INFINITY;
+
+	x.order = order_by(&x.s, ap_order_at(0), NULL);
+	tighten(&x);
+	first[x.s.npart] = x.cut.n;
+	for (size_t k = 0; k < AP_COUNT(halves); k++) {
+		double now_s;
+
+		x.cut.halves = halves[k];
+		if (!ap_cut_within(ctx, &x.cut, &x.ways, first))
+			continue;
+		now_s = mixed_step_s(&x, first);
+		if (now_s >= best_s)
+			continue;
+		best_s = now_s;
+		for (int32_t p = 0; p < x.s.npart; p++)
+			for (uint32_t i = first[p]; i < first[p + 1]; i++) {
+				struct ap_spot *to = &out[x.order.node[i]];
+
+				to->part = p;
+				ap_schedule_spot(rq->scheduler, rq->nstage, p, &to->stage, &to->segment);
+			}
+	}
+	ap_arena_release(ctx->scratch, mark);
+	*spot = out;
+	return best_s < INFINITY;
+}
+
+double ap_stages_step_s(struct ap_ctx *ctx, const struct ap_stages_request *rq,
+	const struct ap_stage_ways *ways, const struct ap_spot *spot)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct tight x = open_tight(ctx, rq, ways);
+	uint32_t *first = AP_NEW_N(ctx->scratch, uint32_t, x.s.npart + 1), *next;
+	double end_s;
+
+	x.order = (struct order){AP_NEW_N(ctx->scratch, ap_id, rq->graph->nnode),
+		AP_NEW_N(ctx->scratch, uint32_t, rq->graph->nnode)};
+	for (ap_id i = 0; i < rq->graph->nnode; i++)
+		first[spot[i].part + 1]++;
+	for (int32_t p = 0; p < x.s.npart; p++)
+		first[p + 1] += first[p];
+	next = ap_arena_memdup(ctx->scratch, first, (size_t)x.s.npart * sizeof *first);
+	for (ap_id i = 0; i < rq->graph->nnode; i++) {
+		x.order.at[i] = next[spot[i].part]++;
+		x.order.node[x.order.at[i]] = i;
+	}
+	tighten(&x);
+	end_s = mixed_step_s(&x, first);
+	ap_arena_release(ctx->scratch, mark);
+	return end_s;
 }
 
 enum { UNKNOWN = -1 };

@@ -28,6 +28,7 @@
 
 #include "graph/staged.h"
 #include "hw/machine.h"
+#include "pipeline/cut.h"
 #include "pipeline/schedule.h"
 
 struct ap_str;
@@ -56,6 +57,27 @@ enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int
  * order, and pricing all candidates for a cut of our own. */
 enum ap_status ap_stages_make(struct ap_ctx *ctx, const struct ap_stages_request *rq,
 	const struct ap_spot **spot, struct ap_pipe_cut *how);
+
+/* What operators take in some ways of cutting them, of which a stage may mix two. */
+struct ap_stage_ways {
+	uint32_t n; /* 1 to AP_CUT_WAYS; the first is the fastest */
+	const struct ap_cut_way *way; /* [n] by operator of the graph as loaded; times of a step */
+	int64_t limit_bytes; /* that a stage may take */
+};
+
+/*
+ * The cut by cost that knows memory: contiguous parts in the graph's order such that the slowest is as fast
+ * as it can be within its memory, by ways (pipeline/cut.h). Earlier stages have more micro-batches in flight,
+ * and get less to do. A stage of several segments shares its memory among them by what even parts would
+ * need. Of three cuts, as those by cost, the one with the shortest step is taken. rq must ask for a cut by
+ * cost. False if none was found that fits.
+ */
+bool ap_stages_within(struct ap_ctx *ctx, const struct ap_stages_request *rq,
+	const struct ap_stage_ways *ways, const struct ap_spot **spot);
+
+/* Seconds of a step in which each part mixes ways as the memory asks for; INFINITY if one does not fit. */
+double ap_stages_step_s(struct ap_ctx *ctx, const struct ap_stages_request *rq,
+	const struct ap_stage_ways *ways, const struct ap_spot *spot);
 
 /* Writes the stages of a staged graph as a stage configuration (JSON): each cell that is all in one
  * stage, and inside no other such cell. Operators in no such cell are left out. */

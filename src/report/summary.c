@@ -108,7 +108,9 @@ static void line_seconds(struct ap_str *out, const char *name, double s)
 /* How the stages were found. */
 static void add_cut(struct ap_str *out, const struct ap_pipe *pipe)
 {
-	static const char *const by[] = {[AP_CUT_BY_COST] = "by cost", [AP_CUT_BY_LAYERS] = "between layers",
+	static const char *const by[] = {[AP_CUT_BY_COST] = "by cost",
+		[AP_CUT_BY_MEMORY] = "by cost, within the memory of each stage",
+		[AP_CUT_BY_LAYERS] = "between layers",
 		[AP_CUT_BY_CONFIG] = "as --stage-config says", [AP_CUT_BY_GRAPH] = "as the graph file says"};
 	const struct ap_pipe_cut *cut = pipe->cut;
 

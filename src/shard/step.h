@@ -65,6 +65,7 @@ struct ap_layer_cut { /* where a pipeline's stages are to be cut */
 struct ap_pipe_cut { /* how a graph was cut into the parts of a pipeline */
 	enum ap_pipe_cut_by {
 		AP_CUT_BY_COST,
+		AP_CUT_BY_MEMORY, /* by cost within the memory of each stage */
 		AP_CUT_BY_LAYERS,
 		AP_CUT_BY_CONFIG, /* --stage-config */
 		AP_CUT_BY_GRAPH /* the graph file */
