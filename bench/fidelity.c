@@ -42,7 +42,7 @@ enum { EXIT_USAGE = 2, EXIT_CSV = 3, EXIT_IO = 6 };
 	X(ffn_type) X(vocab) X(seq_len) X(experts) X(topk) X(moe_ffn) X(hw) X(hw_mem_gib) X(devices) \
 	X(devices_per_node) \
 	X(interconnect) X(dp) X(tp) X(pp) X(vpp) X(cp) X(ep) X(sp) X(zero) X(grad_accum) X(mbs) X(gbs) \
-	X(recompute) X(precision) X(flash_attn)
+	X(recompute) X(precision) X(flash_attn) X(overlap)
 #define COLUMNS(X) \
 	FACTS(X) X(id) X(source_id) X(grade) X(iter_time_s) X(samples_per_s) X(tokens_per_s_per_dev) \
 	X(mem_bytes)
@@ -292,14 +292,17 @@ static const struct framework {
 	bool fused; /* kernels, see tools/models.h */
 	double dropout; /* of GPT, by default */
 	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks */
+	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
+	                recipes of NeMo and Megatron-Bridge give it */
 } frameworks[] = {
-	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true},
+	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, .behind = true},
 	{"Megatron-Bridge", "megatron", WIDE_BF16, 128, true, 0},
-	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true}, /* until 2022 */
-	{"Megatron", "megatron", WIDE_BF16, 128, true, 0},
+	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, /* until 2022 */
+		.behind = true},
+	{"Megatron", "megatron", WIDE_BF16, 128, true, 0, .behind = true},
 	{"NeMo", "megatron", WIDE_BF16, 128, true, 0},
-	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0},
-	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0},
+	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
+	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},
 	{"torchtitan", "torchtitan", WIDE, 0, true, 0},
 	{"nanotron", "generic", WIDE_BF16, 0, true, 0},
@@ -977,6 +980,8 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 			text_of(f, run->device->pod) : NULL},
 		{"hybrid", hybrid_of(f->arena, run)},
 		{"gradient_fp32_sync", wide_gradients(f, run) ? "true" : "false"},
+		{"overlap_grad_reduce", run->framework->behind && !holds(f->overlap, "overlap-grad-reduce")
+			? "false" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},
 	};

@@ -262,6 +262,7 @@ static const struct need {
 	{AP_SET_enable_parallel_optimizer, AP_SET_run_phase, trains},
 	{AP_SET_gradients_mean, AP_SET_run_phase, trains},
 	{AP_SET_gradient_fp32_sync, AP_SET_run_phase, trains},
+	{AP_SET_overlap_grad_reduce, AP_SET_run_phase, trains},
 	{AP_SET_all_reduce_fusion_config, AP_SET_run_phase, trains},
 	{AP_SET_recompute, AP_SET_run_phase, trains},
 	{AP_SET_optimizer, AP_SET_run_phase, trains},

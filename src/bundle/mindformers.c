@@ -475,9 +475,10 @@ static void megatron_optimizer(struct words *w)
 		return;
 	if (dealt)
 		line(w, "--use-distributed-optimizer");
-	if (exchanged)
+	if (exchanged && !step->exchange_behind)
 		line(w, "--overlap-grad-reduce");
-	if (dealt && exchanged && w->b->asked.speed_up[AP_SPEED_UP_computation_allgather_overlap])
+	if (dealt && exchanged && !step->exchange_behind &&
+		w->b->asked.speed_up[AP_SPEED_UP_computation_allgather_overlap])
 		line(w, "--overlap-param-gather");
 }
 

@@ -566,7 +566,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 /* Of each exchange after a micro-batch, the same part is hidden. */
 static double hidden_part(const struct ap_step *step)
 {
-	return step->software ? 1 - step->software->gradient_exposed : 0;
+	return step->software && !step->exchange_behind ? 1 - step->software->gradient_exposed : 0;
 }
 
 /* The part of the gradient exchange in the additive objective: it can hide only behind the backward

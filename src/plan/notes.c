@@ -172,6 +172,8 @@ static void note_training(struct ap_ctx *ctx, const struct ap_plan *p, const str
 	if (!step->gradient_fp32_sync && !t.narrow)
 		NOTE(ctx, "gradients", "gradient_fp32_sync is without effect: no gradient of 16 bits is "
 			"exchanged");
+	if (step->exchange_behind && !t.exchanged)
+		NOTE(ctx, "gradients", "overlap_grad_reduce is without effect: no gradient is exchanged");
 	note_positions(ctx, p);
 	if (t.layerwise && !step->layerwise)
 		NOTE(ctx, "layerwise", "layerwise_parallel of %" PRIu32 " parameter%s is without effect: "

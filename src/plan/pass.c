@@ -186,7 +186,8 @@ static void launch(struct running *r, uint32_t bucket)
 {
 	struct ap_pass_maker *m = r->m;
 
-	r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->buckets->v[bucket].time_s;
+	if (!m->p->step->exchange_behind)
+		r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->buckets->v[bucket].time_s;
 	AP_PUSH(m->ctx->scratch, m->launched, bucket);
 	for (uint32_t k = m->bucket_first[bucket]; k < m->bucket_first[bucket + 1]; k++) {
 		uint32_t next = m->bucket_gradient[k] + 1;

@@ -281,7 +281,7 @@ double ap_whole_step_ready_s(const struct ap_whole_step *w, uint32_t bucket, con
 {
 	const struct ap_pass_maker *m = &w->maker;
 	const struct ap_plan *p = w->x.p;
-	double at = 0;
+	double at = p->step->exchange_behind ? end_s : 0;
 
 	for (uint32_t i = m->bucket_first[bucket]; i < m->bucket_first[bucket + 1]; i++) {
 		uint32_t g = m->bucket_gradient[i];

@@ -204,6 +204,40 @@ START_TEST(micro_batches)
 }
 END_TEST
 
+/* Beside the backward pass the exchange of one gradient hides; behind all passes, none does. */
+START_TEST(exchange_behind_the_passes)
+{
+	for (int m = 1; m <= 4; m *= 4) {
+		struct fixture f;
+		struct ap_plan beside, behind;
+		double gradients = 0;
+
+		fixture_open(&f, 4, 4, "a100-80");
+		fixture_graph(&f, GRAPH);
+		f.step.micro_batches = m;
+		f.step.allreduce.mode = AP_FUSION_OFF;
+		plan_of(&f, batch, &beside);
+		f.step.exchange_behind = true;
+		plan_of(&f, batch, &behind);
+		for (ap_id i = 0; i < f.graph->nnode; i++)
+			gradients += behind.op[i].cost.gradient_s;
+		ck_assert_double_gt(gradients, 0);
+		ck_assert_double_eq_tol(behind.prediction.compute_s, kernels_s(&behind), 1e-12);
+		ck_assert_double_ge(behind.prediction.exposed_communication_s, gradients * (1 - 1e-9));
+		ck_assert_double_lt(beside.prediction.exposed_communication_s,
+			behind.prediction.exposed_communication_s);
+		for (uint32_t i = 0; i < behind.nevent; i++)
+			for (uint32_t k = 0; k < behind.nevent; k++)
+				if (behind.event[i].kind == AP_EVENT_BACKWARD &&
+					behind.event[k].kind == AP_EVENT_COMM &&
+					behind.op[behind.event[k].index].comm[behind.event[k].sub].comm.phase ==
+						AP_PHASE_GRADIENT)
+					ck_assert_double_ge(behind.event[k].start_s, behind.event[i].end_s - 1e-12);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 /* The product's gradient of w is there before that of the operator that made `scaled` from it. */
 #define SHARED \
 	"{'schema':'autopar-graph/1','name':'shared'," \
