@@ -123,12 +123,12 @@ static bool add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p
 
 /* The plan of which the path takes least, within the memory if that binds. */
 static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_table_legs *legs, const struct ap_path *path, const struct ap_table **weighted,
-	struct ap_choice *c)
+	const struct ap_table_legs *legs, const struct ap_path *path, uint64_t work,
+	const struct ap_table **weighted, struct ap_choice *c)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
 	int64_t limit = ap_choose_limit_bytes(rq);
-	struct ap_budget budget = {.work = rq->budget.work, .table_bytes = rq->budget.table_bytes,
+	struct ap_budget budget = {.work = work / ENGINE_STEPS + 1, .table_bytes = rq->budget.table_bytes,
 		.no_fold = rq->budget.no_fold, .gap = AP_ANY_OPTIMUM};
 	double bound;
 
@@ -162,7 +162,7 @@ static const int32_t *const *keep(struct ap_arena *arena, const struct ap_table 
 
 void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const struct ap_table *table,
 	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
-	uint32_t nknown, uint64_t work,
+	uint32_t nknown, uint64_t work, uint64_t first,
 	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out)
 {
@@ -186,9 +186,10 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 	with_legs.arena = ap_arena_create_like(outer->arena);
 	ap_table_legs_make(&with_legs, table, &legs);
 	out->work = TABLE_STEPS * legs.work;
-	for (int n = 0; n < MOST_SOLVES && (n == 0 || out->work < work) && !ap_ctx_stopped(ctx); n++) {
+	for (int n = 0; n < MOST_SOLVES && out->work < work && !ap_ctx_stopped(ctx); n++) {
 		struct ap_ctx own = one_phase; /* with memory of its own, for the table */
 		const int32_t *const *counts = NULL;
+		uint64_t most_work = (n ? 1 : first) * (work - out->work);
 		const struct ap_path *paths[MOST_PLANS];
 		const struct ap_table *weighted;
 		const struct ap_plan *plan;
@@ -204,7 +205,7 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 		}
 		own.arena = ap_arena_create_like(outer->arena);
 		ap_path_mix(&own, paths, share, g->npath, best->graph, &mixed);
-		if (solve(&own, rq, table, &legs, &mixed, &weighted, &c)) {
+		if (solve(&own, rq, table, &legs, &mixed, most_work, &weighted, &c)) {
 			out->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
 			if (c.lower_bound > out->bound_s)
 				memcpy(most, share, sizeof most);

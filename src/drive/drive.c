@@ -65,6 +65,7 @@ struct driving {
 #define ROUND_GROWTH 16 /* of the engine's steps from round to round */
 #define IMPROVED_PART 8 /* of the steps so far may go into improvement */
 #define AGAIN_IMPROVED 8 /* times as many steps let the same plan be improved again */
+#define FIRST_BOUND 8 /* times the work for bounding may go into the first bound: that there is one */
 #define LEAST_IMPROVED (UINT64_C(1) << 25)
 #define SHORT_ROUND (AP_DEFAULT_WORK / 16) /* most steps of a round before the usual one */
 
@@ -565,10 +566,22 @@ static uint32_t list_known(const struct ap_rivals *r, const int32_t *const **out
 	return n;
 }
 
-/* A bound on the step, by as much work as half the search so far, or half a second. */
+/* Steps of the first round, and of the one after `round`. */
+static uint64_t round_after(const struct driving *d)
+{
+	uint64_t next = d->round ? d->round * ROUND_GROWTH : d->tables.plain ? d->tables.plain->work + 1 : 1;
+
+	return next < SHORT_ROUND || d->round >= AP_DEFAULT_WORK ? next : AP_DEFAULT_WORK;
+}
+
+/* A bound on the step, by as much work as half the search so far, or half a second. Where another round
+ * follows, which bounds it again, a quick look. */
 static enum ap_status find_step_bound(struct driving *d)
 {
-	const uint64_t least = UINT64_C(1) << 31, half = d->steps / 2;
+	uint64_t most = d->rq->budget.work ? d->rq->budget.work : UINT64_MAX;
+	bool last = is_settled(d, &d->chosen.choice) || round_after(d) > most;
+	const uint64_t least = UINT64_C(1) << 31, look = UINT64_C(1) << 30, half = d->steps / 2;
+	uint64_t work = !last ? look : half > least ? half : least;
 	const int32_t *const *known[AP_MOST_KNOWN];
 	struct ap_step_bound b;
 
@@ -576,7 +589,7 @@ static enum ap_status find_step_bound(struct driving *d)
 		ap_ctx_stopped(d->ctx))
 		return AP_OK;
 	ap_bound_step(d->ctx, d->rq, d->chosen.table, d->rivals.maker, d->rivals.best, known,
-		list_known(&d->rivals, known), half > least ? half : least, take_found, d, &b);
+		list_known(&d->rivals, known), work, last ? FIRST_BOUND : 1, take_found, d, &b);
 	d->step_bound_s = fmax(d->step_bound_s, b.bound_s);
 	d->work += b.work;
 	d->steps += b.work;
@@ -775,14 +788,6 @@ static enum ap_status make_tables(struct driving *d)
 	if (d->tables.plain)
 		d->steps += d->tables.plain->work;
 	return st;
-}
-
-/* Steps of the first round, and of the one after `round`. */
-static uint64_t round_after(const struct driving *d)
-{
-	uint64_t next = d->round ? d->round * ROUND_GROWTH : d->tables.plain ? d->tables.plain->work + 1 : 1;
-
-	return next < SHORT_ROUND || d->round >= AP_DEFAULT_WORK ? next : AP_DEFAULT_WORK;
 }
 
 /*

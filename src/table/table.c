@@ -1408,6 +1408,7 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	const struct ap_table_legs *legs, const struct ap_path_weights *weights)
 {
 	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
+	struct ap_table_params *params = ap_arena_memdup(ctx->arena, mk->params, sizeof *params);
 	uint32_t *of_node = AP_NEW_N(ctx->arena, uint32_t, mk->g->nnode);
 	uint32_t *of_link = AP_NEW_N(ctx->arena, uint32_t, mk->links.n);
 	struct ap_map *nodes = ap_map_create(ctx->arena), *links = ap_map_create(ctx->arena);
@@ -1448,7 +1449,9 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	}
 	*w = (struct weighing){.of_node = of_node, .cost = (const double *const *)cost, .of_link = of_link,
 		.scale = scale.v};
+	params->prune = true; /* costs nothing here, and a bound is all that is asked for */
 	mk->ctx = ctx;
+	mk->params = params;
 	mk->weighing = w;
 	mk->classes = (struct class_list){0};
 	open_workers(mk);
