@@ -375,7 +375,8 @@ def exchanged(step, param, partial):
     uses, of_uses = uses_of(step.opers, param["name"]), []
     at = {o.name: k for k, o in enumerate(step.opers)}
     joined = [(at[s["operator"]], s["operand"]) for s in param.get("gradient_sums", [])]
-    need(set(joined) <= set(uses), "gradient_sums names what is no use")
+    need(set(joined) <= set(uses) and (param["gradient_groups"] or not joined),
+         "gradient_sums names what is no use, or no exchange is there")
     for use in joined:  # to the owner's, whose exchange is the first
         first = param["gradient_groups"][0]
         owner = at[first["operator"]], first["operand"]

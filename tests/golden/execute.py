@@ -385,6 +385,11 @@ def no_groups(p):
     return bool(p["gradient_groups"]) and p["gradient_groups"].clear() is None
 
 
+def no_sums(p):
+    """Gradients that another use's exchange has go nowhere."""
+    return p.pop("gradient_sums", None) is not None
+
+
 def other_part(p):
     if not p["optimizer_group"]:
         return False
@@ -404,7 +409,7 @@ CHANGES = [
     (operators, whole_operand), (operators, whole_result), (operators, swapped_axes),
     (moves, fewer_steps), (moves, fewer_back_steps), (moves, steps_in_other_order),
     (moves, step_over_others), (moves, no_move), (parameters, whole_parameter),
-    (parameters, no_groups), (parameters, other_part), (slots, backward_first)]
+    (parameters, no_groups), (parameters, no_sums), (parameters, other_part), (slots, backward_first)]
 
 
 if __name__ == "__main__":
