@@ -121,6 +121,29 @@ static bool add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p
 	return true;
 }
 
+/* The problem without edges that cost nothing whatever is picked: redistributions that the path does not
+ * pass. Not for a problem with a memory limit. O(cells). */
+static const struct ap_problem *without_idle(struct ap_ctx *ctx, const struct ap_problem *p)
+{
+	struct ap_problem *out = ap_arena_memdup(ctx->arena, p, sizeof *p);
+	struct ap_pedge *edge = AP_NEW_N(ctx->arena, struct ap_pedge, p->nedge + 1);
+	bool *idle = AP_NEW_N(ctx->arena, bool, p->nmatrix + 1);
+
+	for (uint32_t m = 0; m < p->nmatrix; m++) {
+		size_t cells = (size_t)p->matrix[m].rows * p->matrix[m].cols, at = 0;
+
+		while (at < cells && p->matrix[m].cost[at] == 0)
+			at++;
+		idle[m] = at == cells;
+	}
+	out->edge = edge;
+	out->nedge = 0;
+	for (uint32_t e = 0; e < p->nedge; e++)
+		if (!idle[p->edge[e].matrix])
+			edge[out->nedge++] = p->edge[e];
+	return out;
+}
+
 /* The plan of which the path takes least, within the memory if that binds. */
 static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
 	const struct ap_table_legs *legs, const struct ap_path *path, uint64_t work,
@@ -136,7 +159,7 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 	if (!*weighted)
 		return false;
 	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
-	exact->solve(ctx, (*weighted)->problem, &budget, c);
+	exact->solve(ctx, without_idle(ctx, (*weighted)->problem), &budget, c);
 	if (!ap_choice_any(c) || ap_fit_need_bytes(ctx, *weighted, c->pick) <= limit)
 		return true;
 	bound = c->lower_bound;

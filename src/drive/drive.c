@@ -65,7 +65,7 @@ struct driving {
 #define ROUND_GROWTH 16 /* of the engine's steps from round to round */
 #define IMPROVED_PART 8 /* of the steps so far may go into improvement */
 #define AGAIN_IMPROVED 8 /* times as many steps let the same plan be improved again */
-#define FIRST_BOUND 8 /* times the work for bounding may go into the first bound: that there is one */
+#define FIRST_BOUND 16 /* times the work for bounding may go into the first bound: that there is one */
 #define LEAST_IMPROVED (UINT64_C(1) << 25)
 #define SHORT_ROUND (AP_DEFAULT_WORK / 16) /* most steps of a round before the usual one */
 
@@ -574,14 +574,14 @@ static uint64_t round_after(const struct driving *d)
 	return next < SHORT_ROUND || d->round >= AP_DEFAULT_WORK ? next : AP_DEFAULT_WORK;
 }
 
-/* A bound on the step, by as much work as half the search so far, or half a second. Where another round
- * follows, which bounds it again, a quick look. */
+/* A bound on the step, by as much work as a quarter of the search so far, or a quarter of a second. Where
+ * another round follows, which bounds it again, a quick look. */
 static enum ap_status find_step_bound(struct driving *d)
 {
 	uint64_t most = d->rq->budget.work ? d->rq->budget.work : UINT64_MAX;
 	bool last = is_settled(d, &d->chosen.choice) || round_after(d) > most;
-	const uint64_t least = UINT64_C(1) << 31, look = UINT64_C(1) << 30, half = d->steps / 2;
-	uint64_t work = !last ? look : half > least ? half : least;
+	const uint64_t least = UINT64_C(1) << 30, part = d->steps / 4;
+	uint64_t work = last && part > least ? part : least;
 	const int32_t *const *known[AP_MOST_KNOWN];
 	struct ap_step_bound b;
 

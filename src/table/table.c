@@ -102,6 +102,7 @@ struct weighing {
 	const double *const *cost; /* [weights * kinds] of the kind's candidates; NULL: none has both */
 	const uint32_t *of_link; /* [links] weight of its redistribution */
 	const double *scale; /* [weights of links] */
+	const bool *finite; /* [bonds] a redistribution that no pair of layouts forbids */
 };
 
 #define AP_PRICE_WORK 512 /* inner steps of a search per pair priced, in time */
@@ -486,6 +487,15 @@ struct node_sides {
 	struct side *v;
 };
 
+/* Does a path not pass a link that is nothing but a redistribution? Then it tells no candidates apart. */
+static bool is_idle(const struct ap_making *mk, size_t link)
+{
+	const struct weighing *w = mk->weighing;
+
+	return w && !mk->params->by_memory && !(w->scale[w->of_link[link]] > 0) &&
+		w->finite[mk->links.v[link].bond];
+}
+
 static void collect_sides(const struct ap_making *mk, struct node_sides *s)
 {
 	uint32_t n = mk->g->nnode;
@@ -493,6 +503,8 @@ static void collect_sides(const struct ap_making *mk, struct node_sides *s)
 
 	s->start = AP_NEW_N(mk->ctx->scratch, uint32_t, n + 1);
 	for (size_t i = 0; i < mk->links.n; i++) {
+		if (is_idle(mk, i))
+			continue;
 		s->start[mk->links.v[i].u + 1]++;
 		s->start[mk->links.v[i].v + 1]++;
 	}
@@ -505,6 +517,8 @@ static void collect_sides(const struct ap_making *mk, struct node_sides *s)
 
 		uint32_t scale = mk->weighing ? mk->weighing->of_link[i] : 0;
 
+		if (is_idle(mk, i))
+			continue;
 		s->v[at[l->u]++] = (struct side){l->bond, 0, mk->class_of[l->v], scale};
 		s->v[at[l->v]++] = (struct side){l->bond, 1, mk->class_of[l->u], scale};
 	}
@@ -1415,6 +1429,7 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	AP_VEC(double) scale = {0};
 	struct weighing *w = AP_NEW(ctx->arena, struct weighing);
 	double q = mk->step->quantum_s, **cost;
+	bool *finite;
 	const struct ap_table *made;
 
 	for (ap_id i = 0; i < mk->g->nnode; i++)
@@ -1447,8 +1462,17 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 		if (fresh)
 			AP_PUSH(ctx->arena, scale, s);
 	}
+	finite = AP_NEW_N(ctx->arena, bool, mk->bonds.n);
+	for (size_t i = 0; i < mk->bonds.n; i++) {
+		const struct ap_bond *b = &mk->bonds.v[i];
+		size_t n = b->type == AP_BOND_FLOW ? pairs_of(b) : 0, at = 0;
+
+		while (at < n && b->cost[at] < INFINITY)
+			at++;
+		finite[i] = b->type == AP_BOND_FLOW && at == n;
+	}
 	*w = (struct weighing){.of_node = of_node, .cost = (const double *const *)cost, .of_link = of_link,
-		.scale = scale.v};
+		.scale = scale.v, .finite = finite};
 	params->prune = true; /* costs nothing here, and a bound is all that is asked for */
 	mk->ctx = ctx;
 	mk->params = params;
