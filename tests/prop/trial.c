@@ -66,6 +66,7 @@ static void random_step(struct trial *t)
 	struct ap_step *s = &t->f.step;
 
 	s->executor = one_in(t, 2) ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
+	s->exchange_behind = one_in(t, 4);
 	s->full_batch = one_in(t, 3);
 	s->optimizer_sharding = one_in(t, 2);
 	s->shard_threshold_bytes = CHOOSE(t, 0, 512, 65536);
@@ -115,12 +116,13 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 
 	t->machine = ap_arena_printf(t->f.ctx.arena, "%" PRId64 " x %s, %" PRId64 " a server, %s, "
 		"%s, %" PRId64 " micro-batches, %" PRId64 " in flight, %s batch, shards %s of %" PRId64
-		" from %" PRId64 " bytes at level %d, gradients %s", ndev, chip, per_server,
+		" from %" PRId64 " bytes at level %d, gradients %s, %s the passes", ndev, chip, per_server,
 		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
 		s->training ? s->optimizer->name : "inference", s->micro_batches, ap_step_in_flight(s, 0, 0),
 		s->full_batch ? "full" : "cut", s->optimizer_sharding ? "on" : "off", s->shard_size,
 		s->shard_threshold_bytes, s->optimizer_level,
-		s->gradient_fp32_sync ? "in float32" : "as they are");
+		s->gradient_fp32_sync ? "in float32" : "as they are",
+		s->exchange_behind ? "behind" : "beside");
 }
 
 void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
