@@ -332,6 +332,8 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	cut_as_planned(h, &in);
 	if (value_at(h, "search", "hybrid"))
 		AP_TRY(ap_inputs_deal(&h->own, ap_jv_str(value_at(h, "search", "hybrid")), &in));
+	else if (h->use == AP_FOR_search && !h->set.hybrid)
+		ap_inputs_open_sums(&h->own, &in);
 	ap_plan_match(&h->own, &h->plan, in.graph, in.machine->ndev, &in.step, match);
 	ap_ctx_phase(h->ctx, "evaluating");
 	in.counts = match->counts;

@@ -25,6 +25,7 @@
 #include "planfile/plan_json.h"
 #include "report/summary.h"
 #include "report/trace.h"
+#include "shard/imposed.h"
 
 /* ---- files of a finished plan ---- */
 
@@ -124,6 +125,20 @@ static enum ap_status stage_bundle(struct ap_writing *to, const char *path, cons
 	return ap_bundle_stage(to, m->plan, m->op_template);
 }
 
+/* A checkpoint stands for its plan, but for sums that the search deals. */
+static void warn_of_sums(struct ap_ctx *ctx, const char *path, const struct ap_plan *p)
+{
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		n += p->op[i].place.bound->deal_asked && ap_placement_needs_out(&p->op[i].place, p->step);
+	if (n && p->step->executor == AP_EXECUTOR_MINDSPORE)
+		(void)ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "out-strategy",
+			"%s: a strategy checkpoint cannot hold the out_strategy of %" PRIu32
+			" operator%s, whose sums MindSpore then does not deal: --bundle writes files that "
+			"can, --no-out-strategy plans without", ap_out_shown(path), n, n == 1 ? "" : "s");
+}
+
 /* The merged file comes after the stage files. */
 static enum ap_status stage_strategy(struct ap_writing *to, const char *path, const struct ap_made *m)
 {
@@ -142,6 +157,7 @@ static enum ap_status stage_strategy(struct ap_writing *to, const char *path, co
 		ap_out_clear(to, folder);
 	}
 	ap_ckpt_of_plan(to->ctx, p, !to->set->only_trainable_params, &ckpt);
+	warn_of_sums(to->ctx, path, p);
 	AP_TRY(ap_ckpt_check_empty(to->ctx, ap_out_shown(path), &ckpt));
 	return ap_ckpt_stage_file(to, path, &ckpt);
 }

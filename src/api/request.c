@@ -548,7 +548,8 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 			.gap = o.objective_gap / 100,
 			.no_fold = !o.fold,
 		},
-		.deals = !ap_route_at((size_t)o.executor)->complete,
+		.hybrids = !ap_route_at((size_t)o.executor)->complete,
+		.deals = !ap_route_at((size_t)o.executor)->complete && o.out_strategy,
 		.baselines_only = limited && o.work_limit == 0,
 		.step_gap = (o.gap < 0 ? AP_DEFAULT_STEP_GAP : o.gap) / 100,
 		.prune = o.prune,
@@ -654,6 +655,17 @@ static enum ap_status by_rule(struct ap_ctx *ctx, struct ap_inputs *in, const in
 	return ap_semi_auto_complete(ctx, in->graph, in->machine, &in->step, fixed, &in->counts);
 }
 
+void ap_inputs_open_sums(struct ap_ctx *ctx, struct ap_inputs *in)
+{
+	if (!in->request.deals)
+		return;
+	in->graph = in->request.graph = ap_graph_deal_if_asked(ctx, in->graph);
+	if (in->other.graph)
+		in->other.graph = ap_graph_deal_if_asked(ctx, in->other.graph);
+	if (in->cutting.graph)
+		in->cutting.graph = ap_graph_deal_if_asked(ctx, in->cutting.graph);
+}
+
 enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *in)
 {
@@ -665,6 +677,7 @@ enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
 	}
 	if (src->strategy.path)
 		AP_TRY(by_checkpoint(ctx, set, src, in, false, &in->request.given));
+	ap_inputs_open_sums(ctx, in);
 	switch (set->parallel_mode) {
 	case AP_MODE_STAND_ALONE:
 		by_none(ctx, in);

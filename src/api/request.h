@@ -65,6 +65,9 @@ void ap_inputs_recut(struct ap_inputs *in);
  * along the edges: nothing is changed then. */
 bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, struct ap_inputs *in);
 
+/* Lets a search deal sums where the executor can be told. */
+void ap_inputs_open_sums(struct ap_ctx *ctx, struct ap_inputs *in);
+
 /* Deals the sums of in's graph as a plan's search.hybrid says: "dp=8,tp=4,sp=1", degrees inside a stage. */
 enum ap_status ap_inputs_deal(struct ap_ctx *ctx, const char *degrees, struct ap_inputs *in);
 

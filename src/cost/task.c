@@ -582,6 +582,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, b->even);
 	SIGN(&s, b->dealt_rows);
 	SIGN(&s, b->dealt_beside);
+	SIGN(&s, b->deal_asked);
 	SIGN(&s, b->flops);
 	SIGN(&s, b->nin);
 	SIGN(&s, b->nout);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/conflict.h"
+#include "shard/layout.h"
 #include "shard/legal.h"
 
 struct matching {
@@ -31,6 +32,26 @@ static const char *plain(struct ap_ctx *ctx, const char *text)
 	return copy;
 }
 
+/* Asks for dealt sums where counts may, and the plan's result was cut so. */
+static bool ask(const struct matching *m, const struct ap_bound *b, const struct ap_saved_op *op,
+	int32_t *count)
+{
+	struct ap_placement p;
+	int32_t cut[AP_MAX_RANK];
+	bool same = true;
+
+	if (!b->deal_asked || op->out_strategy.n == 0)
+		return false;
+	ap_placement_make(b, count, m->ndev, &p);
+	ap_strategy_vector(&p, &b->out[0], cut);
+	for (uint32_t d = 0; d < op->out_strategy.v->n && d < b->out[0].rank; d++)
+		same &= op->out_strategy.v->v[d] == cut[d];
+	for (int f = 0; f < b->nfactor && !same; f++)
+		if (b->dealt >> f & 1 && count[f] > 1)
+			count[f] = -count[f];
+	return !same;
+}
+
 static void match_op(struct matching *m, ap_id node, const struct ap_saved_op *op)
 {
 	const struct ap_node *n = &m->g->node[node];
@@ -48,7 +69,9 @@ static void match_op(struct matching *m, ap_id node, const struct ap_saved_op *o
 	}
 	for (uint32_t f = 0; f < op->nfactor; f++)
 		count[f] = op->factor[f].parts;
-	if (ap_space_legal(m->ctx, &n->bound, count, m->ndev, m->step, &why))
+	if (ap_space_legal(m->ctx, &n->bound, count, m->ndev, m->step, &why) &&
+		(!ask(m, &n->bound, op, count) ||
+		ap_space_legal(m->ctx, &n->bound, count, m->ndev, m->step, &why)))
 		m->counts[node] = count;
 	else
 		m->why[node] = plain(m->ctx, why);

@@ -238,7 +238,7 @@ static enum ap_status find_grids(struct driving *d)
 	return AP_OK;
 }
 
-#define MOST_GAIN 3 /* times as fast may a hybrid be whose sums are dealt */
+#define MOST_GAIN 3 /* times as fast as without may a hybrid be whose sums are dealt */
 
 /* Step time of the grid of a hybrid without dealt sums; 0: unknown. */
 static double grid_s(struct driving *d, const struct ap_hybrid *h)
@@ -266,7 +266,7 @@ static bool try_kinds(struct hybrids *x, struct ap_hybrid h)
 	struct driving *d = x->d;
 	bool any = false;
 
-	for (int sp = 0; sp <= (h.tp > 1); sp++) {
+	for (int sp = 0; sp <= (h.tp > 1 && d->rq->deals); sp++) {
 		const struct ap_rival *v;
 
 		h.sp = sp;
@@ -306,7 +306,7 @@ static enum ap_status find_hybrids(struct driving *d)
 {
 	struct hybrids x = {d, d->rivals.best ? d->rivals.best->prediction.step_time_s : INFINITY, true};
 
-	if (d->rq->deals && d->rq->graph->nnode <= LARGE)
+	if (d->rq->hybrids && d->rq->graph->nnode <= LARGE)
 		ap_hybrid_grids(d->rq->machine->ndev, try_hybrid, &x);
 	return AP_OK;
 }
@@ -866,7 +866,7 @@ static const char *ended(const struct driving *d, const struct ap_search_info *s
 static void state(const struct driving *d, bool stopped, double step_s, struct ap_search_info *s)
 {
 	s->mode = mode_of(d);
-	/* a hybrid with dealt sums may be below what no plan without them is */
+	/* a hybrid whose ranks or rows stand otherwise may be below what no plan of the request's graph is */
 	s->lower_bound_s = s->hybrid && s->objective_s < d->lower_bound_s ? 0 : d->lower_bound_s;
 	s->gap = s->lower_bound_s > 0 ? s->objective_s / s->lower_bound_s - 1 : 0;
 	s->step_bound_s = fmin(d->step_bound_s, step_s);
@@ -983,7 +983,7 @@ static void save_cut(const struct driving *d, struct ap_found *f)
 static void save(struct driving *d, const struct ap_plan *p, struct ap_found *f)
 {
 	for (ap_id i = 0; i < p->graph->nnode; i++)
-		memcpy(f->count[i], p->op[i].place.count,
+		memcpy(f->count[i], ap_placement_counts(d->ctx->arena, &p->op[i].place),
 			p->graph->node[i].bound.nfactor * sizeof **f->count);
 	f->any = true;
 	save_cut(d, f);
@@ -1024,7 +1024,7 @@ static enum ap_status finish_best(struct driving *d)
 	AP_TRY(finish(d, d->best, d->out));
 	if (h) {
 		d->out->search.hybrid = ap_hybrid_degrees(d->ctx, h);
-		d->step_bound_s = 0; /* of plans without dealt sums */
+		d->step_bound_s = 0; /* of plans of the request's graph */
 		d->lower_bound_s = fmin(d->lower_bound_s, ap_plan_lower_bound_s(d->ctx, d->best->graph,
 			d->rq->machine, d->rq->step, NULL));
 	}

@@ -29,7 +29,7 @@ struct ap_found {
 	bool recut; /* it is of one that the search made */
 	struct ap_spot *spot; /* [request.cutting->graph->nnode] then, of that one */
 	ap_id room; /* rows of count */
-	struct ap_hybrid hybrid; /* whose dealt sums its graph has; dp 0: none */
+	struct ap_hybrid hybrid; /* of whose own graph the plan is; dp 0: none */
 	uint64_t steps; /* steps of the search, whatever it found */
 	struct ap_arena *arena; /* of the search, with plan and problem; NULL: destroyed */
 };

@@ -17,7 +17,7 @@ struct seeking {
 	const struct ap_plan *p;
 	struct ap_expert *out;
 	struct ap_arena *keep; /* the run's */
-	bool dealt; /* sums of the plan's graph are dealt: it has sequence parallelism */
+	bool dealt; /* sums of the plan are dealt: it has sequence parallelism */
 	uint32_t left; /* hybrids that may still be tried */
 	bool taken; /* one of those tried last is a plan */
 	int nwrong;
@@ -25,10 +25,10 @@ struct seeking {
 	bool (*look)(struct seeking *s, const struct ap_hybrid *h); /* true: stop */
 };
 
-static bool has_dealt(const struct ap_graph *g)
+static bool has_dealt(const struct ap_plan *p)
 {
-	for (ap_id i = 0; i < g->nnode; i++)
-		if (g->node[i].bound.dealt && g->node[i].bound.dealt_rows == 0)
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (p->op[i].place.dealt && p->graph->node[i].bound.dealt_rows == 0)
 			return true;
 	return false;
 }
@@ -194,7 +194,7 @@ static void look_at_all(struct seeking *s, bool (*fn)(struct seeking *s, const s
 void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_expert *out)
 {
 	struct seeking s = {.ctx = *ctx, .p = p, .out = out, .keep = ctx->arena,
-		.dealt = has_dealt(p->graph)};
+		.dealt = has_dealt(p)};
 
 	*out = (struct ap_expert){0};
 	s.ctx.arena = ap_arena_create_like(ctx->arena);

@@ -328,7 +328,7 @@ const struct ap_plan *ap_improve(struct ap_improving *job, const struct ap_plan 
 	x.class_of = ap_task_classes(job->ctx, start->task, n);
 	for (ap_id i = 0; i < n; i++) {
 		nclass = x.class_of[i] >= nclass ? x.class_of[i] + 1 : nclass;
-		x.row[i] = start->op[i].place.count;
+		x.row[i] = ap_placement_counts(arena, &start->op[i].place);
 		x.open[i] = !(job->fixed && job->fixed[i]) &&
 			(!job->completer || start->op[i].in_checkpoint) &&
 			!ap_space_is_imposed(&start->graph->node[i].bound);

@@ -31,7 +31,8 @@ struct ap_request {
 	const struct ap_other_cut *other; /* competes with graph before anything is searched; NULL: none */
 	const struct ap_stages_request *cutting; /* what graph was cut by cost from, to cut it anew
 	                                          * where memory binds; NULL: it was not */
-	bool deals; /* the executor can be told of dealt sums, and hybrids with them compete */
+	bool hybrids; /* the executor can be told of them, and they compete */
+	bool deals; /* it can be told of dealt sums, and they are searched */
 	bool baselines_only; /* nothing is searched beyond baselines, of which the best is taken */
 	bool prune; /* normally true */
 	bool certify; /* a second engine must confirm the answer (drive/certify.h) */

@@ -9,6 +9,7 @@
 #include "drive/choose.h"
 #include "drive/recursive.h"
 #include "hybrid/hybrid.h"
+#include "rule/deal.h"
 #include "shard/space.h"
 #include "table/joint.h"
 
@@ -150,6 +151,29 @@ static const int32_t *const *deal(struct ap_ctx *ctx, const struct ap_rivals *r,
 	return counts && ap_pins_hold(rq->graph, r->fixed, counts) ? counts : NULL;
 }
 
+/* The counts of a hybrid on the request's graph, in the arena, where they ask for the sums that its own
+ * deals; NULL: the two differ in more. */
+static const int32_t *const *ask(struct ap_arena *arena, const struct ap_graph *g, const struct ap_graph *own,
+	const int32_t *const *counts)
+{
+	const int32_t **asking = AP_NEW_N(arena, const int32_t *, g->nnode);
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+		uint32_t dealt = ap_rule_dealt(&own->node[i].bound, counts[i]) &
+			~ap_rule_dealt(b, counts[i]);
+		int32_t *row = ap_arena_memdup(arena, counts[i], b->nfactor * sizeof *row);
+
+		if (!ap_rule_same_but_dealt(b, &own->node[i].bound) || (dealt && !b->deal_asked))
+			return NULL;
+		for (int f = 0; f < b->nfactor; f++)
+			if (dealt >> f & 1 && row[f] > 1)
+				row[f] = -row[f];
+		asking[i] = row;
+	}
+	return asking;
+}
+
 struct ap_rival *ap_rival_add_hybrid(struct ap_rivals *r, const struct ap_request *rq,
 	const struct ap_hybrid *h, bool same_too)
 {
@@ -157,11 +181,15 @@ struct ap_rival *ap_rival_add_hybrid(struct ap_rivals *r, const struct ap_reques
 	struct ap_ctx ctx = *r->ctx;
 	struct ap_rival v = {0};
 	const struct ap_graph *g;
-	const int32_t *const *counts;
+	const int32_t *const *counts, *const *asking;
 
 	ctx.arena = r->sketches;
 	ap_ctx_phase(r->ctx, "simulation");
 	counts = deal(&ctx, r, rq, h, &g);
+	if (counts && g != rq->graph && (asking = ask(r->ctx->arena, rq->graph, g, counts))) {
+		ap_arena_release(r->sketches, mark);
+		return ap_rival_add(r, NULL, asking);
+	}
 	if (counts && (g != rq->graph || same_too)) {
 		struct ap_plan p;
 

@@ -80,8 +80,9 @@ void ap_rivals_end(struct ap_rivals *r);
 /* Adds the plan of counts, with a name also as a baseline. Returns it, until the next is added. */
 struct ap_rival *ap_rival_add(struct ap_rivals *r, const char *name, const int32_t *const *counts);
 
-/* Adds the plan of a filled hybrid, with its own dealt sums and order of ranks. NULL: it is none, breaks
- * fixed rows, or is a plan of the request's graph, and same_too is not set. */
+/* Adds the plan of a filled hybrid: as counts that ask for its dealt sums if it is then a plan of the
+ * request's graph, else of a graph of its own. NULL: it is none, breaks fixed rows, or deals nothing, and
+ * same_too is not set. */
 struct ap_rival *ap_rival_add_hybrid(struct ap_rivals *r, const struct ap_request *rq,
 	const struct ap_hybrid *h, bool same_too);
 

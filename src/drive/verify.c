@@ -153,24 +153,26 @@ static bool exchange_agrees(struct ap_ctx *ctx, const struct ap_plan *p,
 		p->step->executor == AP_EXECUTOR_MINDSPORE);
 }
 
-static bool placement_agrees(const struct ap_placement *p)
+static bool placement_agrees(const struct ap_placement *p, const int32_t *count)
 {
 	size_t bytes = p->bound->nfactor * sizeof *p->stride;
 	struct ap_placement again;
 
-	ap_placement_make(p->bound, p->count, p->ndev, &again);
+	ap_placement_make(p->bound, count, p->ndev, &again);
 	return memcmp(p->stride, again.stride, bytes) == 0 && p->repeat == again.repeat &&
-		p->repeat_stride == again.repeat_stride && p->left == again.left;
+		p->repeat_stride == again.repeat_stride && p->left == again.left &&
+		p->dealt == again.dealt;
 }
 
 static enum ap_status check_operator(struct ap_ctx *ctx, const struct ap_plan *p, ap_id i)
 {
 	const struct ap_plan_op *op = &p->op[i];
+	const int32_t *count = ap_placement_counts(ctx->scratch, &op->place);
 	const char *why;
 
-	if (!ap_space_legal(ctx, op->place.bound, op->place.count, p->machine->ndev, p->step, &why))
+	if (!ap_space_legal(ctx, op->place.bound, count, p->machine->ndev, p->step, &why))
 		return wrong(ctx, p, i, why);
-	if (!placement_agrees(&op->place))
+	if (!placement_agrees(&op->place, count))
 		return wrong(ctx, p, i, "dev_matrix and counts disagree");
 	if (!layouts_agree(op))
 		return wrong(ctx, p, i, "layout and tensor_map disagree");
@@ -203,7 +205,8 @@ static enum ap_status check_operators(struct ap_ctx *ctx, const struct ap_plan *
 		bool fresh;
 		ap_id id;
 
-		memcpy(key + 1, place->count, place->bound->nfactor * sizeof *key);
+		memcpy(key + 1, ap_placement_counts(ctx->scratch, place),
+			place->bound->nfactor * sizeof *key);
 		id = ap_map_put(seen, key, (1 + place->bound->nfactor) * sizeof *key, &fresh);
 		if (fresh) {
 			node[id] = i;

@@ -140,8 +140,8 @@ static void take_cuts(const struct ap_step *step, const struct ap_bound *b, cons
 	for (int d = 0; d < o->rank; d++) {
 		struct ap_dim dim = o->dim[d];
 
-		if (o == b->out && d == 0 && b->dealt_rows > 0)
-			dim.n--; /* the executor deals it: no layout asked for it */
+		if (o == b->out && d == 0 && (b->dealt_rows > 0 || b->deal_asked))
+			dim.n--; /* the executor deals it, or might: no layout asked for it */
 		take_dim(step, b, &dim, l->dim[d], want);
 	}
 }
@@ -1002,10 +1002,11 @@ static void hand_on(struct hybrid *s, ap_id node)
 	memcpy(want, s->node[node].want, sizeof want);
 	if (n->bound.nout > 0 && s->tensor[n->out[0]].scattered)
 		strip_all(&n->bound, want, 1, s->tp);
-	for (int f = 0; f < n->bound.nfactor && n->bound.dealt_rows > 0; f++)
+	for (int f = 0; f < n->bound.nfactor && (n->bound.dealt_rows > 0 || n->bound.deal_asked); f++)
 		if (n->bound.dealt >> f & 1) /* the executor gathers what it deals by itself */
 			want[f] = (struct ap_cut_dim){1, 0};
-	if (s->h->sp && s->node[node].role != HYBRID_OTHER && (!n->bound.dealt || n->bound.dealt_rows > 0) &&
+	if (s->h->sp && s->node[node].role != HYBRID_OTHER &&
+		(!n->bound.dealt || n->bound.dealt_rows > 0 || n->bound.deal_asked) &&
 		!meets_any(want, n->bound.out[0].factors, 1, s->tp))
 		spread_rows(s, node, want);
 	for (int r = 0; r < n->bound.nout; r++) {

@@ -227,7 +227,8 @@ static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_p
 			if (t->out[o].lent && !read[n->out[o]])
 				unread |= UINT32_C(1) << o;
 		if (unread)
-			operator(k, v, op[v].place.count, unread, op[v].joined, &op[v]);
+			operator(k, v, ap_placement_counts(k->ctx->scratch, &op[v].place), unread,
+				op[v].joined, &op[v]);
 	}
 }
 
@@ -425,7 +426,7 @@ const int32_t *const *ap_plan_counts(struct ap_ctx *ctx, const struct ap_plan *p
 	const int32_t **counts = AP_NEW_N(ctx->arena, const int32_t *, p->graph->nnode);
 
 	for (ap_id i = 0; i < p->graph->nnode; i++)
-		counts[i] = p->op[i].place.count;
+		counts[i] = ap_placement_counts(ctx->arena, &p->op[i].place);
 	return counts;
 }
 

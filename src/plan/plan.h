@@ -170,8 +170,7 @@ struct ap_search_info {
 	const char *ended; /* why the search went no further; NULL: unknown, or given */
 	uint64_t work;
 	const struct ap_certificate *certificate; /* NULL: not requested */
-	const char *hybrid; /* whose dealt sums and order of ranks the plan's graph has: "dp=8,tp=4,sp=1";
-	                     * NULL: the graph is as it was given */
+	const char *hybrid; /* of whose own graph the plan is: "dp=8,tp=4,sp=1"; NULL: of the request's */
 };
 
 /* An operator that a route cuts otherwise than the free optimum, and what that costs. */

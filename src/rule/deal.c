@@ -45,7 +45,7 @@ int ap_rule_deal_factor(const struct ap_bound *b)
 
 	for (uint8_t f = 0; letter && f < b->nfactor; f++)
 		if (b->factor[f].letter == letter && b->out[0].rank > 0 &&
-			(b->out[0].dim[0].n == 1 || b->dealt_rows > 0))
+			(b->out[0].dim[0].n == 1 || b->dealt_rows > 0 || b->deal_asked))
 			return f;
 	return -1;
 }
@@ -54,6 +54,11 @@ uint32_t ap_rule_dealt(const struct ap_bound *b, const int32_t *count)
 {
 	uint32_t dealt = b->dealt;
 
+	for (int f = 0; f < b->nfactor && b->deal_asked; f++)
+		if (ap_rule_asks(b, count, f))
+			return dealt;
+	if (b->deal_asked && b->dealt_rows == 0)
+		return 0;
 	for (int f = 0; f < b->nfactor && b->dealt && b->dealt_rows > 0; f++)
 		if ((b->dealt_beside >> f & 1 && count[f] > 1) ||
 			(b->dealt >> f & 1 && b->dealt_rows % count[f] != 0))
@@ -96,4 +101,25 @@ void ap_rule_deal_always(struct ap_ctx *ctx, struct ap_bound *b)
 		ap_rule_deal(ctx, b);
 	b->dealt_rows = 0;
 	b->dealt_beside = 0;
+	b->deal_asked = false;
+}
+
+bool ap_rule_same_but_dealt(const struct ap_bound *a, const struct ap_bound *b)
+{
+	bool same = a->nfactor == b->nfactor && a->left == b->left && a->rounds == b->rounds &&
+		a->swaps == b->swaps && a->round == b->round && a->heads == b->heads && a->even == b->even;
+
+	for (int f = 0; f < a->nfactor && same; f++)
+		same = a->dev[f] == b->dev[f] && a->factor[f].size == b->factor[f].size;
+	return same;
+}
+
+bool ap_rule_deal_if_asked(struct ap_ctx *ctx, struct ap_bound *b)
+{
+	if (ap_rule_deal_factor(b) < 0)
+		return false;
+	if (!b->dealt)
+		ap_rule_deal(ctx, b);
+	b->deal_asked = true;
+	return true;
 }

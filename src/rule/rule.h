@@ -185,6 +185,8 @@ struct ap_bound {
 	                       (dimension 0 in a micro-batch) and no factor of dealt_beside is cut;
 	                       otherwise summed up (ap_rule_dealt()) */
 	uint32_t dealt_beside;
+	bool deal_asked; /* or dealt where the counts ask for it, by a negative count of such a factor: else
+	                    as dealt_rows says, and summed up if that is 0 */
 	uint32_t rounds; /* operands whose slices go round among the ranks that factor `round` is cut
 	                    over, while the operator works: it sees them whole */
 	uint32_t swaps; /* operands of which the parts that `round` makes are exchanged for parts of factor
@@ -199,6 +201,12 @@ struct ap_bound {
 	const struct ap_operand *out; /* [nout] declared results, then those kept for backward */
 	const char *const *name; /* [nin] operands' names for messages; NULL if unknown */
 };
+
+/* Parts of a factor of which a vector of counts holds `count`. */
+static inline int32_t ap_rule_parts(int32_t count)
+{
+	return count < 0 ? -count : count;
+}
 
 /* Is bit i of a mask of operands set? Operators may have more of them than a mask has bits. */
 static inline bool ap_rule_holds(uint32_t mask, int i)

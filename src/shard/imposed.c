@@ -107,6 +107,25 @@ const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_grap
 	return copy ? copy : g;
 }
 
+const struct ap_graph *ap_graph_deal_if_asked(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	struct ap_graph *copy = NULL;
+	struct ap_node *node = NULL;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		struct ap_bound b = g->node[i].bound;
+
+		if (g->node[i].in_pin.n > 0 || g->node[i].out_pin.n > 0 || !ap_rule_deal_if_asked(ctx, &b))
+			continue;
+		if (!copy) {
+			copy = ap_arena_memdup(ctx->arena, g, sizeof *g);
+			copy->node = node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof *node);
+		}
+		node[i].bound = b;
+	}
+	return copy ? copy : g;
+}
+
 /* The factor that sums over may be dealt, whether they are or not; -1 none. Columns that are looked up in
  * have no choice. */
 static int choice_of(const struct ap_bound *b)
@@ -152,6 +171,6 @@ bool ap_placement_says_out(const struct ap_placement *p, const struct ap_step *s
 
 	if (f < 0 || p->count[f] == 1)
 		return false;
-	return ap_placement_needs_out(p, step) || (b->dealt && b->dealt_rows == 0) ||
+	return ap_placement_needs_out(p, step) || (p->dealt && b->dealt_rows == 0) ||
 		(ap_op_deals_usually(b->row) && !(p->dealt >> f & 1));
 }

@@ -26,6 +26,10 @@
 const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step);
 
+/* The graph in which counts may ask for dealt sums, as an out_strategy does, of every operator whose strategy
+ * is not given; g itself if there is none. O(operators). */
+const struct ap_graph *ap_graph_deal_if_asked(struct ap_ctx *ctx, const struct ap_graph *g);
+
 /* Deals the sums of b if MindSpore does so without an out_strategy; else returns false and changes
  * nothing. */
 bool ap_bound_deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step *step);

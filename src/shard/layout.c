@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "hw/group.h"
 #include "rule/deal.h"
 
@@ -167,13 +168,13 @@ void ap_placement_make(const struct ap_bound *b, const int32_t *count, int64_t n
 
 	*out = (struct ap_placement){.bound = b, .ndev = ndev};
 	for (int f = 0; f < b->nfactor; f++) {
-		assert(count[f] >= 1);
-		out->count[f] = count[f];
-		parts *= count[f];
+		assert(count[f] >= 1 || ap_rule_asks(b, count, f));
+		out->count[f] = ap_rule_parts(count[f]);
+		parts *= out->count[f];
 	}
 	assert(ndev % parts == 0);
 	out->repeat = (int32_t)(ndev / parts);
-	out->left = out->repeat > 1 && repeats_left(b, count);
+	out->left = out->repeat > 1 && repeats_left(b, out->count);
 	out->dealt = ap_rule_dealt(b, count);
 	if (out->repeat > 1)
 		out->repeat_stride = out->left ? (int32_t)parts : 1;
@@ -182,9 +183,22 @@ void ap_placement_make(const struct ap_bound *b, const int32_t *count, int64_t n
 	for (int i = b->ndev; i-- > 0;) {
 		int f = b->dev[i];
 
-		out->stride[f] = count[f] > 1 ? (int32_t)stride : 0;
-		stride *= count[f];
+		out->stride[f] = out->count[f] > 1 ? (int32_t)stride : 0;
+		stride *= out->count[f];
 	}
+}
+
+const int32_t *ap_placement_counts(struct ap_arena *arena, const struct ap_placement *p)
+{
+	int32_t *asking;
+
+	if (ap_rule_dealt(p->bound, p->count) == p->dealt)
+		return p->count;
+	asking = ap_arena_memdup(arena, p->count, sizeof p->count);
+	for (int f = 0; f < p->bound->nfactor; f++)
+		if (p->dealt >> f & 1)
+			asking[f] = -asking[f];
+	return asking;
 }
 
 /* The axis of a dimension's factors, outer first; false where they form more than one. */

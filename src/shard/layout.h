@@ -45,10 +45,13 @@ static inline int32_t ap_placement_parts(const struct ap_placement *p, const str
 	return summed ? 1 : p->count[f];
 }
 
-/* Counts (>= 1, product divides ndev) to placement: axes in the rule's dev order, repeat at the
- * side the rule says (formats 1.5). O(factors). */
+/* Counts (>= 1, or negative where they ask for dealt sums; their product divides ndev) to placement: axes
+ * in the rule's dev order, repeat at the side the rule says (formats 1.5). O(factors). */
 void ap_placement_make(const struct ap_bound *b, const int32_t *count, int64_t ndev,
 	struct ap_placement *out);
+
+/* The counts that it was made of, p's own or, where they ask for dealt sums, in the arena. O(factors). */
+const int32_t *ap_placement_counts(struct ap_arena *arena, const struct ap_placement *p);
 
 /* Layout of an operand or result. False when two factors composed into one dimension do not form
  * one axis (not adjacent in the dev_matrix): such counts are no candidate. */

@@ -16,7 +16,8 @@
 struct candidate {
 	struct ap_ctx *ctx;
 	const struct ap_bound *b;
-	const int32_t *count;
+	const int32_t *count; /* of parts */
+	uint32_t dealt; /* factors whose sums are */
 	int64_t ndev;
 	const struct ap_step *step;
 	const char **why; /* NULL: no words are wanted */
@@ -133,7 +134,7 @@ static bool is_interval(const struct candidate *c, const struct ap_operand *t, i
 static bool dim_fits(const struct candidate *c, const struct ap_operand *t, int d)
 {
 	const struct ap_dim *dim = &t->dim[d];
-	uint32_t summed = c->b->dealt & ~ap_rule_dealt(c->b, c->count);
+	uint32_t summed = c->b->dealt & ~c->dealt;
 	int last = -1;
 
 	for (int i = 0; i < dim->n; i++) {
@@ -168,7 +169,7 @@ static bool deal_fits(const struct candidate *c)
 	const struct ap_dim *dim = &c->b->out[0].dim[0];
 	int64_t extent, parts = 1;
 
-	if (!c->b->dealt || c->b->dealt_rows > 0)
+	if (!c->dealt)
 		return true;
 	extent = ap_factor_extent(c->b, dim->factor[0], c->step);
 	for (int i = 0; i < dim->n; i++)
@@ -192,11 +193,15 @@ static bool condition_holds(const struct candidate *c)
 bool ap_space_legal(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count,
 	int64_t ndev, const struct ap_step *step, const char **why)
 {
-	const struct candidate c = {ctx, b, count, ndev, step, why};
+	int32_t parts[AP_MAX_FACTOR];
+	struct candidate c = {ctx, b, parts, 0, ndev, step, why};
 
-	for (int f = 0; f < b->nfactor; f++)
+	for (int f = 0; f < b->nfactor; f++) {
+		parts[f] = ap_rule_asks(b, count, f) ? -count[f] : count[f];
 		if (!factor_fits(&c, f))
 			return false;
+	}
+	c.dealt = ap_rule_dealt(b, count);
 	return devices_suffice(&c) && dims_fit(&c, b->nin, b->in) && dims_fit(&c, b->nout, b->out) &&
 		deal_fits(&c) && condition_holds(&c);
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "rule/deal.h"
 #include "rule/legal.h"
 #include "rule/op.h"
 
@@ -18,7 +19,8 @@ static int64_t slice_length(const struct ap_bound *b, const struct ap_operand *o
 	for (int i = 0; i < o->dim[d].n; i++) {
 		uint8_t f = o->dim[d].factor[i];
 
-		length = length / b->factor[f].size * (ap_factor_extent(b, f, step) / count[f]);
+		length = length / b->factor[f].size *
+			(ap_factor_extent(b, f, step) / ap_rule_parts(count[f]));
 	}
 	return length;
 }
@@ -48,7 +50,7 @@ bool ap_space_wanted(const struct ap_bound *b, const int32_t *count, int64_t nde
 		!ap_op_has_strategy(b->row))
 		return true; /* there is no strategy of its own to search */
 	for (int f = 0; f < b->nfactor; f++)
-		parts *= count[f];
+		parts *= ap_rule_parts(count[f]);
 	if (parts == 1)
 		return true;
 	if (step->fully_use && parts != ndev)
@@ -79,7 +81,7 @@ struct walk {
 	bool composed; /* there is a composed dimension */
 	int ndiv[AP_MAX_FACTOR];
 	int32_t div[AP_MAX_FACTOR][MAX_DIVISORS]; /* counts a factor may take, ascending */
-	int32_t count[AP_MAX_FACTOR];
+	int32_t parts[AP_MAX_FACTOR];
 	int at[AP_MAX_FACTOR]; /* odometer, a wheel per factor in dev order: index into its div */
 	int64_t left[AP_MAX_FACTOR + 1]; /* devices that the wheels before it leave */
 	AP_VEC(int32_t) found; /* counts of all candidates, in scratch */
@@ -141,36 +143,53 @@ static bool deals_evenly(const struct walk *w)
 	const struct ap_dim *dim = &w->b->out[0].dim[0];
 	int64_t rest = w->extent[dim->factor[0]];
 
-	for (int i = 0; i < dim->n; rest /= w->count[dim->factor[i++]])
-		if (rest % w->count[dim->factor[i]])
+	for (int i = 0; i < dim->n; rest /= w->parts[dim->factor[i++]])
+		if (rest % w->parts[dim->factor[i]])
 			return false;
 	return true;
 }
 
-static bool composition_fits(const struct walk *w)
+static bool composition_fits(const struct walk *w, const int32_t *count)
 {
 	struct ap_placement p;
 
 	for (int f = 0; f < w->b->nfactor; f++)
-		for (int o = 0; w->count[f] > 1 && o < w->b->nfactor; o++)
-			if (w->outer[f] >> o & 1 && w->count[o] != w->extent[o])
+		for (int o = 0; w->parts[f] > 1 && o < w->b->nfactor; o++)
+			if (w->outer[f] >> o & 1 && w->parts[o] != w->extent[o])
 				return false;
-	if (w->b->dealt && w->b->dealt_rows == 0 && !deals_evenly(w))
+	ap_placement_make(w->b, count, w->ndev, &p);
+	if (p.dealt && !deals_evenly(w))
 		return false;
-	ap_placement_make(w->b, w->count, w->ndev, &p);
 	return have_layouts(&p, w->b->nin, w->b->in) && have_layouts(&p, w->b->nout, w->b->out);
+}
+
+static void take_as(struct walk *w, const int32_t *count)
+{
+	if (w->composed && !composition_fits(w, count))
+		return;
+	for (int f = 0; f < w->b->nfactor; f++)
+		AP_PUSH(w->ctx->scratch, w->found, count[f]);
+	w->nfound++;
 }
 
 static void take(struct walk *w)
 {
-	if (w->composed && !composition_fits(w))
+	int32_t asking[AP_MAX_FACTOR];
+	uint32_t dealt = 0;
+
+	if (!ap_rule_legal(w->b, w->parts, w->ndev, w->step->executor == AP_EXECUTOR_MINDSPORE, NULL) ||
+		!ap_space_wanted(w->b, w->parts, w->ndev, w->step))
 		return;
-	if (!ap_rule_legal(w->b, w->count, w->ndev, w->step->executor == AP_EXECUTOR_MINDSPORE, NULL) ||
-		!ap_space_wanted(w->b, w->count, w->ndev, w->step))
-		return;
-	for (int f = 0; f < w->b->nfactor; f++)
-		AP_PUSH(w->ctx->scratch, w->found, w->count[f]);
-	w->nfound++;
+	take_as(w, w->parts);
+	for (int f = 0; f < w->b->nfactor; f++) {
+		asking[f] = w->parts[f];
+		if (w->b->deal_asked && w->b->dealt >> f & 1 && w->parts[f] > 1) {
+			asking[f] = -asking[f];
+			dealt |= UINT32_C(1) << f;
+		}
+	}
+	if (dealt & ~ap_rule_dealt(w->b, w->parts))
+		take_as(w, asking);
 }
 
 /* Turns wheel i to its next smaller count; false, and back to its start, after the last. */
@@ -185,8 +204,8 @@ static bool turn(struct walk *w, int i)
 		w->at[i] = w->ndiv[f];
 		return false;
 	}
-	w->count[f] = w->div[f][w->at[i]];
-	w->left[i + 1] = w->left[i] / w->count[f];
+	w->parts[f] = w->div[f][w->at[i]];
+	w->left[i + 1] = w->left[i] / w->parts[f];
 	return true;
 }
 

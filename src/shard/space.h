@@ -6,7 +6,8 @@
  *   - the product of counts divides ndev (the rest repeats);
  *   - inside a composed dimension an inner factor is cut only where all outer ones are cut wholly;
  *   - every operand and result has a layout; the row's extra condition holds;
- *   - what is dealt along the first dimension of the result (out_strategy) divides it.
+ *   - what is dealt along the first dimension of the result (out_strategy) divides it; where counts
+ *     may ask for that, they do so by a negative count, right after the same without.
  * In descending lexicographic order of the counts in dev order: cutting the first factor (mostly
  * the batch) comes first, everything repeated last.
  */

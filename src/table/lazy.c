@@ -82,9 +82,11 @@ static bool divides(const struct ap_lazy *l, const struct ap_bound *b, const int
 	int64_t rest = l->m->ndev;
 
 	for (int f = 0; f < b->nfactor; f++) {
-		if (ap_factor_extent(b, f, l->step) % count[f] || rest % count[f])
+		int32_t parts = ap_rule_parts(count[f]);
+
+		if (ap_factor_extent(b, f, l->step) % parts || rest % parts)
 			return false;
-		rest /= count[f];
+		rest /= parts;
 	}
 	return true;
 }

@@ -115,6 +115,15 @@ static const char *told_differs(struct ex_game *g, const struct ap_plan *p, cons
 	return what ? ap_arena_printf(ctx->arena, "it tells another %s", what) : NULL;
 }
 
+/* Does it ask for a dealt sum, which no checkpoint says? */
+static bool asks(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (ap_placement_counts(ctx->arena, &p->op[i].place) != p->op[i].place.count)
+			return true;
+	return false;
+}
+
 /* What operators with parameters do, as the checkpoint says it; the rest is completed. */
 static const char *through_ckpt(struct ex_game *g, const struct ap_plan *p, bool json)
 {
@@ -124,6 +133,8 @@ static const char *through_ckpt(struct ex_game *g, const struct ap_plan *p, bool
 	struct ap_str bytes;
 	const char *why;
 
+	if (asks(ctx, p))
+		return NULL;
 	if (ap_ckpt_check_names(ctx, p->graph, false) != AP_OK)
 		return g->sample->random ? NULL : "its names fit in no checkpoint";
 	ap_ckpt_of_plan(ctx, p, false, &ckpt);

@@ -15,6 +15,7 @@
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "planfile/plan_json.h"
+#include "shard/imposed.h"
 #include "stages.h"
 
 /* ---- the step ---- */
@@ -94,6 +95,7 @@ static bool set_up(struct ex_pipe_game *p, const struct ap_scheduler *s, int32_t
 	p->f.step.pipe = &p->pipe;
 	ap_graph_staged(&p->f.ctx, p->f.graph, ex_random_spots(&p->f.ctx, p->f.graph, &pipe, &p->w.rng),
 		&p->g);
+	p->g = ap_graph_deal_if_asked(&p->f.ctx, p->g);
 	p->choice = ex_choice_make(&p->f.ctx, p->g, p->w.ndev, &p->f.step);
 	at_once = p->f.step;
 	at_once.micro_batches = 1;

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "game.h"
 #include "harness.h"
+#include "shard/imposed.h"
 
 static const int64_t devices[] = {2, 4, 6, 8, 12};
 
@@ -30,6 +31,7 @@ static bool try_devices(struct ex_game *g, size_t i, uint32_t cases)
 	g->w.ndev = ndev;
 	g->w.rng = 1 + ex_hash(g->seed ^ ex_hash_text(g->sample->name), (uint64_t)ndev) / 2;
 	fixture_graph(&g->f, g->sample->text);
+	g->f.graph = ap_graph_deal_if_asked(&g->f.ctx, g->f.graph);
 	for (int k = 0; k < EX_SETTINGS && good; k++)
 		if (cases >= KINDS || (turn + (uint64_t)k) % 3 == 0)
 			good = ex_game_play(g, k, (cases + KINDS - 1) / KINDS, k % 4 == (int)(ndev / 2 % 4));

@@ -15,6 +15,7 @@
 #include "harness.h"
 #include "hybrid/hybrid.h"
 #include "rule/attr.h"
+#include "shard/imposed.h"
 
 #define HEADS(in, name, heads) \
 	SHAPED(in, name ".split", "-1,4," heads ",2") AND \
@@ -324,6 +325,7 @@ static bool try_devices(struct ex_game *g, int64_t ndev, struct tally *tally)
 	g->w.ndev = ndev;
 	g->w.rng = 1 + ex_hash(g->seed ^ ex_hash_text(g->sample->name), (uint64_t)ndev) / 2;
 	fixture_graph(&g->f, g->sample->text);
+	g->f.graph = ap_graph_deal_if_asked(&g->f.ctx, g->f.graph);
 	for (int k = 0; k < EX_SETTINGS && !g->failed; k++) {
 		struct ap_mark mark = ap_arena_mark(g->f.ctx.arena);
 

@@ -11,6 +11,7 @@
 #include "game.h"
 #include "harness.h"
 #include "random_graph.h"
+#include "shard/imposed.h"
 
 enum { OPERATORS = 10, PLANS = 6, MOST_ELEMENTS = 6000 };
 
@@ -59,6 +60,7 @@ static bool try_case(uint64_t seed, struct sums *sums)
 	random_graph(&g.f.ctx, &state, OPERATORS, &text);
 	sample.text = text.text;
 	fixture_graph(&g.f, text.text);
+	g.f.graph = ap_graph_deal_if_asked(&g.f.ctx, g.f.graph);
 	if (is_fit(g.f.graph, text.text)) {
 		good = ex_game_play(&g, may_tie(g.f.graph) ? 8 : settings[ex_below(&g.w.rng, 4)], PLANS,
 			false);

@@ -30,7 +30,7 @@ same() {
   last=$1
   graph=$2
   shift
-  "$program" search "$@" -q -o "$work/a.ckpt" --plan-out "$work/a" 2> "$work/err" || {
+  "$program" search "$@" --no-out-strategy -q -o "$work/a.ckpt" --plan-out "$work/a" 2> "$work/err" || {
     [ $? -eq "$last" ] && return
     cat "$work/err"
     return 1

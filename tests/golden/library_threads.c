@@ -87,7 +87,7 @@ static void expect_faults(struct job *job, struct autopar *a)
 	CHECK(autopar_search(a, &p) == AUTOPAR_STOPPED);
 	autopar_plan_destroy(p);
 	CHECK(autopar_set(a, "memory", "1MB") == AUTOPAR_OK && autopar_search(a, &p) == AUTOPAR_INFEASIBLE && !p);
-	CHECK(autopar_set(a, "memory", "60GB") == AUTOPAR_OK && autopar_set(a, "planner_memory", "300KB") == AUTOPAR_OK);
+	CHECK(autopar_set(a, "memory", "60GB") == AUTOPAR_OK && autopar_set(a, "planner_memory", "120KB") == AUTOPAR_OK);
 	CHECK(autopar_search(a, &p) == AUTOPAR_LIMIT && !p);
 	CHECK(ends_with(autopar_message(a, autopar_messages(a) - 1, "text"), "see planner_memory"));
 	CHECK(autopar_graph_memory(a, "broken.json", broken, sizeof broken - 1) == AUTOPAR_OK);

@@ -116,7 +116,7 @@ for model in $models; do
   for devices in 8 16; do
     arguments="$source/models/$model.json --chip ascend910b --memory 100TB --device-num $devices"
     # shellcheck disable=SC2086 # words
-    plan free $arguments --executor mindspore
+    plan free $arguments --executor mindspore --no-out-strategy
     for route; do
       # shellcheck disable=SC2086
       searched "$route" $arguments
@@ -135,7 +135,7 @@ done
 # do, and are not much slower than the free optimum.
 arguments="$source/models/gpt3_1.3b.json --chip ascend910b1 --device-num 16"
 # shellcheck disable=SC2086
-plan free $arguments --executor mindspore
+plan free $arguments --executor mindspore --no-out-strategy
 for route; do
   # shellcheck disable=SC2086
   searched "$route" $arguments

@@ -179,13 +179,22 @@ static void evaluate(struct trial *t, const int32_t *const *fixed, struct ap_pla
 
 static int slower; /* plans that their checkpoint does not tell */
 
+/* Does it ask for dealt sums, which no checkpoint holds? */
+static bool asks(struct trial *t, const struct ap_plan *p)
+{
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		if (ap_placement_counts(t->f.ctx.arena, &p->op[i].place) != p->op[i].place.count)
+			return true;
+	return false;
+}
+
 static void round_trip(struct trial *t, const struct ap_plan *p, bool json)
 {
 	const int32_t *const *counts = through_checkpoint(t, p, json);
 	const int32_t **all = AP_NEW_N(t->f.ctx.arena, const int32_t *, p->graph->nnode);
 	struct ap_plan again, completed;
 
-	if (!counts)
+	if (!counts || asks(t, p))
 		return;
 	t->telling = true;
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
@@ -273,7 +282,7 @@ static void reversed_order(struct trial *t)
 	st = search(t, capacity, &la);
 	t->telling = a.nmove > 0;
 	fixture_graph(&t->f, t->text.reversed);
-	fixture_impose(&t->f);
+	trial_impose(t);
 	same_outcome(t, NO_MEMORY_LIMIT, "order", AP_OK, &a, search(t, NO_MEMORY_LIMIT, &b), &b);
 	same_outcome(t, capacity, "order", st, &la, search(t, capacity, &lb), &lb);
 	same_costs(t, &a);

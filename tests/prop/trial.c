@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "hw/chip.h"
 #include "plan/plan.h"
+#include "shard/imposed.h"
 #include "shard/layout.h"
 #include "shard/space.h"
 #include "shard/strategy.h"
@@ -125,6 +126,13 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 		s->exchange_behind ? "behind" : "beside");
 }
 
+void trial_impose(struct trial *t)
+{
+	fixture_impose(&t->f);
+	if (mix(t->seed + 1) % 2)
+		t->f.graph = ap_graph_deal_if_asked(&t->f.ctx, t->f.graph);
+}
+
 void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
 {
 	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80"};
@@ -146,7 +154,7 @@ void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
 	}
 	fixture_graph(&t->f, t->text.text);
 	random_micro_batches(t);
-	fixture_impose(&t->f);
+	trial_impose(t);
 	describe(t, ndev, per_server, chip);
 	make_spaces(t);
 	t->taken_bytes = t->f.step.software->context_bytes;

@@ -25,6 +25,9 @@ struct trial {
 	bool telling; /* set by the property where the case could have broken it */
 };
 
+/* What the executor imposes on the graph; in half of the trials counts may ask for dealt sums. */
+void trial_impose(struct trial *t);
+
 /* At most `most` operators and `devices` devices. */
 void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices);
 void trial_close(struct trial *t);

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "bound.h"
 #include "harness.h"
+#include "rule/deal.h"
 #include "shard/layout.h"
 #include "shard/legal.h"
 #include "shard/space.h"
@@ -188,11 +189,26 @@ START_TEST(inner_factors_wait_for_outer_ones)
 }
 END_TEST
 
+/* Makes counts ask for sums that would not be dealt otherwise; false where they cannot. */
+static bool ask(const struct ap_bound *b, int32_t *count)
+{
+	bool any = false;
+
+	for (int f = 0; f < b->nfactor && b->deal_asked && !ap_rule_dealt(b, count); f++)
+		if (b->dealt >> f & 1 && count[f] > 1) {
+			count[f] = -count[f];
+			any = true;
+		}
+	return any;
+}
+
 /* Every vector of counts up to ndev, judged by ap_space_legal(), against the enumeration. */
+static uint32_t asked;
+
 static void check_against_brute_force(const struct ap_bound *b, int64_t ndev,
 	const struct ap_step *step)
 {
-	int32_t count[AP_MAX_FACTOR];
+	int32_t count[AP_MAX_FACTOR] = {0}, asking[AP_MAX_FACTOR];
 	struct ap_space s;
 	uint32_t found = 0;
 	const char *why;
@@ -207,6 +223,19 @@ static void check_against_brute_force(const struct ap_bound *b, int64_t ndev,
 			REQUIRE(!memcmp(&s.count[found * s.nfactor], count,
 				s.nfactor * sizeof *count));
 			found++;
+		}
+		memcpy(asking, count, sizeof asking);
+		if (ask(b, asking) && ap_space_legal(&ctx, b, asking, ndev, step, &why)) {
+			struct ap_placement p;
+
+			REQUIRE(found < s.n);
+			REQUIRE(!memcmp(&s.count[found * s.nfactor], asking, s.nfactor * sizeof *asking));
+			ap_placement_make(b, asking, ndev, &p);
+			REQUIRE(p.dealt == b->dealt);
+			REQUIRE(!memcmp(ap_placement_counts(ctx.arena, &p), asking,
+				s.nfactor * sizeof *asking));
+			found++;
+			asked++;
 		}
 		more = false;
 		for (int i = b->ndev; i-- > 0 && !more;) {
@@ -263,10 +292,15 @@ START_TEST(enumeration_equals_brute_force)
 		random_bound(&m, &seed, step.micro_batches);
 		if (m.b.nfactor > 4)
 			ndev = ndev > 4 ? 6 : ndev;
+		if (m.b.nin == 2 && random_next(&seed) % 4) {
+			m.row.name = "MatMul";
+			ap_rule_deal_if_asked(&ctx, &m.b);
+		}
 		check_against_brute_force(&m.b, ndev, &step);
 		teardown();
 		setup();
 	}
+	ck_assert_uint_gt(asked, 15);
 }
 END_TEST
 
