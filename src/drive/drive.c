@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/attempt.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "cost/least.h"
 #include "cost/pins.h"
 #include "drive/baseline.h"
@@ -38,8 +39,10 @@ struct driving {
 	bool recut; /* rq is that of the other cut */
 	const struct ap_spot *spot; /* rq is that of this cut, which the search made; NULL: it is not */
 	struct driving *first; /* then, the run up to there */
+	const struct ap_graph *given_up; /* of the two cuts the one with slower baselines; may be NULL */
 	ap_id room; /* operators of a cut that fit into what is saved */
 	struct ap_recursive recursion;
+	bool recurred; /* that is of this cut, without the memory limit */
 	struct ap_hints hints;
 	struct ap_tables tables;
 	struct ap_chosen chosen; /* the engine's; table NULL: it did not run */
@@ -146,7 +149,9 @@ static enum ap_status find_by_recursion(struct driving *d)
 		return AP_OK;
 	if (d->rq->graph->nnode <= LARGE && !into(d)->best)
 		unhurried.stop = NULL;
-	recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
+	if (!d->recurred)
+		recur(d, &unhurried, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
+	d->recurred = false;
 	/* The recursion only knows the sum of the stages' memory. */
 	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
 	d->hints.limit_binds = p.prediction.memory.total > d->rq->capacity_bytes;
@@ -638,6 +643,21 @@ static bool memory_binds(const struct driving *d)
 	return fastest && !fastest->fits;
 }
 
+/* Does the recursion's plan not fit, where nothing limits it? */
+static bool recursion_binds(struct driving *d)
+{
+	struct ap_plan p;
+
+	if (!d->recursion_only && !(ap_choose_engine(d->rq)->flags & AP_ENGINE_EXACT))
+		return false;
+	recur(d, d->ctx, (struct ap_rec_limits){.bytes = AP_NO_LIMIT});
+	d->recurred = !ap_ctx_stopped(d->ctx);
+	if (!d->recurred)
+		return false;
+	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
+	return p.prediction.memory.total > d->rq->capacity_bytes;
+}
+
 /* The request's step, for a graph cut as the search says. */
 static const struct ap_step *step_of_cut(struct ap_ctx *ctx, const struct ap_step *step)
 {
@@ -651,31 +671,71 @@ static const struct ap_step *step_of_cut(struct ap_ctx *ctx, const struct ap_ste
 	return out;
 }
 
-#define WORTH_CUTTING 0.99 /* of the step as guessed: less is not told from the guess's own error */
+#define ROOMY ((size_t)64 << 10) /* bytes of tables for each operator */
 
-/* Learns from a table of the present cut what memory costs, and sets spot to a cut that is faster by that. */
-static enum ap_status find_cut(struct driving *d)
+struct cutting {
+	struct driving *d;
+	struct ap_spot *spot; /* the cut that is faster */
+	bool any; /* there is one */
+	uint64_t steps;
+};
+
+/* Learns from a table of the present cut what memory costs, and takes the cut with the least step by that:
+ * this one, the one that was given up, or one made for it. */
+static void learn_cut(struct cutting *c)
 {
-	struct ap_request plenty = *d->rq; /* the same for any limit of work */
+	struct driving *d = c->d;
 	const struct ap_stages_request *cutting = d->rq->cutting;
+	const struct ap_spot *spot[3] = {ap_recut_spots(d->ctx, cutting, d->rq->graph)};
+	struct ap_request plenty = *d->rq; /* the same for any limit of work */
 	struct ap_ctx quiet = *d->ctx;
 	const struct ap_table *t = NULL;
-	const struct ap_spot *now = ap_recut_spots(d->ctx, cutting, d->rq->graph), *spot;
+	double least_s = INFINITY;
 	struct ap_stage_ways ways;
-	uint64_t work = 0;
+	bool binds;
 
-	ap_ctx_phase(d->ctx, "cutting within the memory");
 	plenty.budget.work = AP_DEFAULT_WORK;
 	quiet.diag = ap_diag_create(d->ctx->arena, false);
 	if (ap_choose_table(&quiet, &plenty, d->fixed, true, &t) != AP_OK)
+		return;
+	binds = ap_recut_ways(d->ctx, d->rq, t, d->rivals.maker, &ways, &c->steps);
+	c->steps += t->work;
+	if (!binds)
+		return;
+	if (d->given_up)
+		spot[1] = ap_recut_spots(d->ctx, cutting, d->given_up);
+	if (!ap_stages_within(d->ctx, cutting, &ways, &spot[2]))
+		spot[2] = NULL;
+	for (size_t k = 0; k < AP_COUNT(spot); k++) {
+		double guess_s = spot[k] ? ap_stages_step_s(d->ctx, cutting, &ways, spot[k]) : INFINITY;
+
+		if (guess_s >= least_s)
+			continue;
+		least_s = guess_s;
+		c->any = k > 0;
+		memcpy(c->spot, spot[k], cutting->graph->nnode * sizeof *c->spot);
+	}
+}
+
+/* Sets spot to a cut that is faster within the memory. */
+static enum ap_status find_cut(struct driving *d)
+{
+	struct cutting c = {.d = d};
+
+	if (!memory_binds(d) && !recursion_binds(d))
 		return AP_OK;
-	if (ap_recut_ways(d->ctx, d->rq, t, d->rivals.maker, &ways, &work) &&
-		ap_stages_within(d->ctx, cutting, &ways, &spot) &&
-		ap_stages_step_s(d->ctx, cutting, &ways, spot) <
-			WORTH_CUTTING * ap_stages_step_s(d->ctx, cutting, &ways, now))
-		d->spot = spot;
-	d->steps += t->work + work;
+	ap_ctx_phase(d->ctx, "cutting within the memory");
+	c.spot = AP_NEW_N(d->ctx->arena, struct ap_spot, d->rq->cutting->graph->nnode);
+	learn_cut(&c);
+	d->steps += c.steps;
+	d->spot = c.any ? c.spot : NULL;
 	return AP_OK;
+}
+
+/* Is there memory for the table of another cut, beside the search's own? Else the search needs it all. */
+static bool has_room(const struct driving *d)
+{
+	return d->rq->budget.table_bytes == 0 || d->rq->budget.table_bytes / ROOMY >= d->rq->graph->nnode;
 }
 
 /* Where memory binds, cuts the graph so that stages that hold more have less to do. */
@@ -684,7 +744,8 @@ static enum ap_status cut_within(struct driving *d)
 	const struct ap_graph *g;
 	struct driving *first;
 
-	if (!d->rq->cutting || d->rq->given || d->refused || ap_ctx_stopped(d->ctx) || !memory_binds(d))
+	if (!d->rq->cutting || d->rq->given || d->refused || ap_ctx_stopped(d->ctx) || !has_room(d) ||
+		(d->rq->graph->nnode > LARGE && !memory_binds(d)))
 		return AP_OK;
 	AP_TRY(run_part(d, find_cut));
 	if (!d->spot)
@@ -696,6 +757,7 @@ static enum ap_status cut_within(struct driving *d)
 	}
 	first = ap_arena_memdup(d->ctx->arena, d, sizeof *d);
 	first->spot = NULL;
+	d->recurred = false;
 	AP_TRY(turn_to(d, g, step_of_cut(d->ctx, d->rq->step)));
 	d->recut = false;
 	if (d->refused) {
@@ -720,9 +782,11 @@ static enum ap_status choose_cut(struct driving *d)
 	first = *d;
 	d->recut = true;
 	AP_TRY(turn_to(d, rq->other->graph, rq->other->step));
+	d->given_up = rq->graph;
 	if (d->refused || best_step_s(&d->rivals) >= best_step_s(&first.rivals)) {
 		first.refused = d->refused;
 		*d = first;
+		d->given_up = rq->other->graph;
 	}
 	return cut_within(d);
 }
@@ -961,6 +1025,7 @@ static enum ap_status search_route(struct driving *d)
 	if (d->rq->route->fix) {
 		d->hints = (struct ap_hints){0};
 		d->recursion = (struct ap_recursive){0};
+		d->recurred = false;
 		d->lower_bound_s = 0;
 		AP_TRY(search(d));
 	}

@@ -3,7 +3,7 @@
  * The cut of a pipeline where memory binds. A stage that holds more micro-batches than the next has to take
  * slower ways of cutting its operators to fit, so the cut that is even without a limit is uneven within it.
  * What memory costs is learnt from plans of the cut at hand: each is the optimum at a price per byte, from
- * none to one at which nothing gets much smaller.
+ * none to one at which nothing gets smaller.
  */
 #ifndef AP_DRIVE_RECUT_H
 #define AP_DRIVE_RECUT_H

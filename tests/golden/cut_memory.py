@@ -13,18 +13,22 @@ import tempfile
 import unittest
 
 PROGRAM, ROOT, MAKE_MODEL = sys.argv[1:4]
-MODEL = ["llama", "--layers", "8", "--batch", "64", "--hidden", "256", "--heads", "8", "--sequence", "128",
+MODEL = ["llama", "--batch", "64", "--hidden", "256", "--heads", "8", "--sequence", "128",
          "--vocabulary", "512", "--kv-heads", "4", "--inner", "512"]
-RUN = ["--device-num", "16", "--chip", "a100-80", "--pipeline-stages", "4", "--micro-batches", "8", "-q"]
+RUN = ["--chip", "a100-80", "--micro-batches", "8", "--work-limit", "30000000", "-q"]
 
 
 class CutMemory(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.dir = tempfile.TemporaryDirectory()
-        cls.graph = os.path.join(cls.dir.name, "net.json")
-        with open(cls.graph, "wb") as f:
-            subprocess.run([MAKE_MODEL, *MODEL], stdout=f, check=True)
+        for layers in 4, 8:
+            with open(cls.graph(layers), "wb") as f:
+                subprocess.run([MAKE_MODEL, *MODEL, "--layers", str(layers)], stdout=f, check=True)
+
+    @classmethod
+    def graph(cls, layers):
+        return os.path.join(cls.dir.name, f"net{layers}.json")
 
     @classmethod
     def tearDownClass(cls):
@@ -33,46 +37,52 @@ class CutMemory(unittest.TestCase):
     def run_program(self, *args):
         return subprocess.run([PROGRAM, *args], capture_output=True, text=True)
 
-    def search(self, memory, *more):
-        """The plan, and its file; None if it is proven that nothing fits."""
+    def search(self, layers, memory, *more):
+        """The plan, of two layers a stage if they are even; None if it is proven that nothing fits."""
         path = os.path.join(self.dir.name, "plan.json")
-        done = self.run_program("search", self.graph, *RUN, "--memory", memory, "--plan-out", path, *more)
+        done = self.run_program("search", self.graph(layers), *RUN, "--pipeline-stages", str(layers // 2),
+                                "--device-num", str(2 * layers), "--memory", memory, "--plan-out", path, *more)
         if done.returncode == 5:
-            return None, path
+            return None
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(path) as f:
-            return json.load(f), path
+            return json.load(f)
 
-    def even(self):
+    def even(self, layers):
         path = os.path.join(self.dir.name, "stages.json")
         with open(path, "w") as f:
-            json.dump({f"model.layers.{i}": i // 2 for i in range(8)}, f)
+            json.dump({f"model.layers.{i}": i // 2 for i in range(layers)}, f)
         return "--stage-config", path
 
     def test_binding(self):
-        plan, path = self.search("946MB")
+        plan = self.search(8, "946MB")
         self.assertEqual(plan["pipeline"]["cut"], "memory")
         for stage in plan["stages"]:
             self.assertLessEqual(stage["memory_bytes"], 946 << 20)
         operators = [stage["operators"] for stage in plan["stages"]]
         self.assertEqual(operators, sorted(operators))
         self.assertLess(operators[0], operators[3])
-        done = self.run_program("check", path, "--against", self.graph)
+        done = self.run_program("check", os.path.join(self.dir.name, "plan.json"), "--against", self.graph(8))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("still right", done.stdout)
-        even, _ = self.search("946MB", *self.even())
+        even = self.search(8, "946MB", *self.even(8))
         self.assertEqual(even["pipeline"]["cut"], "stage_config")
-        self.assertLess(plan["prediction"]["step_time_s"], 0.95 * even["prediction"]["step_time_s"])
+        self.assertLess(plan["prediction"]["step_time_s"], even["prediction"]["step_time_s"])
+
+    def test_equal_layers(self):
+        """The cut by cost gives the first stage too much; that between layers, which is slower by its baselines,
+        is as good as any."""
+        plan, even = self.search(4, "946MB"), self.search(4, "946MB", *self.even(4))
+        self.assertLessEqual(plan["prediction"]["step_time_s"], even["prediction"]["step_time_s"])
 
     def test_fits_nothing_else(self):
-        self.assertIsNone(self.search("935MB", *self.even())[0])
-        plan, _ = self.search("935MB", "--work-limit", "30000000")
+        self.assertIsNone(self.search(8, "935MB", *self.even(8)))
+        plan = self.search(8, "935MB")
         for stage in plan["stages"]:
             self.assertLessEqual(stage["memory_bytes"], 935 << 20)
 
     def test_not_binding(self):
-        plan, _ = self.search("8GB")
-        self.assertEqual(plan["pipeline"]["cut"], "cost")
+        self.assertEqual(self.search(8, "8GB")["pipeline"]["cut"], "cost")
 
 
 if __name__ == "__main__":

@@ -54,8 +54,9 @@ def climb(name, args, ladder, folder):
     codes = []
     for mib in ladder:
         plan, ckpt = (os.path.join(folder, f"{name}-{mib}.{s}") for s in ("json", "ckpt"))
+        stages = os.path.join(folder, f"{name}-{mib}.stages.json")
         code, held = run(["search", *args, "-q", "--planner-memory", f"{mib}MB", "-o", ckpt,
-                          "--plan-out", plan])
+                          "--plan-out", plan, "--stage-config-out", stages])
         codes.append(f"{mib} MiB: {code}")
         most = mib * MIB * 5 // 4 + (0 if mib * MIB >= LEAST else OWN)
         if held > most:
@@ -70,12 +71,15 @@ def climb(name, args, ladder, folder):
             continue
         best = best or mib
         with open(plan, encoding="utf-8") as f:
-            complete = json.load(f)["search"]["complete"]
+            found = json.load(f)
+        complete = found["search"]["complete"]
+        recut = found.get("pipeline", {}).get("cut") in ("layers", "memory")  # not as evaluate cuts by itself
         if complete != (code == 0):
             fault(f"{name}: with {mib} MiB: status {code}, complete {complete}")
         if run(["check", ckpt])[0]:
             fault(f"{name}: with {mib} MiB: the checkpoint is not sound")
-        code, _ = run(["evaluate", *args[:1], *[a for a in args[1:] if a != "--no-fold"], "--strategy", ckpt, "-q"]
+        code, _ = run(["evaluate", *args[:1], *[a for a in args[1:] if a != "--no-fold"], "--strategy", ckpt, "-q",
+                       *(["--stage-config", stages] if recut else [])]
                       if "--search-mode" not in args else ["check", plan])
         if code:
             fault(f"{name}: with {mib} MiB: the plan's checkpoint evaluates to {code}")
