@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "draw.h"
 #include "search/engine.h"
 
 enum { LAYER = 14 }; /* nodes of a transformer layer */
@@ -36,19 +37,6 @@ struct maker {
 	struct { struct ap_pmatrix *v; size_t n, cap; } matrix;
 };
 
-static uint64_t random_below(struct maker *m, uint64_t n)
-{
-	m->state ^= m->state >> 12;
-	m->state ^= m->state << 25;
-	m->state ^= m->state >> 27;
-	return (m->state * UINT64_C(2685821657736338717) >> 11) % n;
-}
-
-static double random_seconds(struct maker *m, uint64_t most_us)
-{
-	return ap_quantise_s((double)random_below(m, most_us * 1000) * 1e-9, AP_QUANTUM_S);
-}
-
 /* The faster a candidate, the more memory it takes, roughly. */
 static void add_node(struct maker *m, uint32_t like)
 {
@@ -60,9 +48,9 @@ static void add_node(struct maker *m, uint32_t like)
 	double *cost = AP_NEW_N(m->ctx->arena, double, k);
 	int64_t *memory = AP_NEW_N(m->ctx->arena, int64_t, k);
 	for (uint32_t c = 0; c < k; c++) {
-		cost[c] = random_seconds(m, 1000);
+		cost[c] = draw_seconds(&m->state, 1000);
 		memory[c] = (int64_t)((1.2e-3 - cost[c]) * 1e9) * 1000 +
-			(int64_t)random_below(m, 500000000);
+			(int64_t)draw_below(&m->state, 500000000);
 	}
 	struct ap_pnode node = {"node", k, cost, m->shape.limit ? memory : NULL};
 	AP_PUSH(m->ctx->arena, m->node, node);
@@ -76,7 +64,7 @@ static void add_edge(struct maker *m, uint32_t u, uint32_t v, uint32_t like)
 	} else {
 		double *cost = AP_NEW_N(m->ctx->arena, double, (size_t)k * k);
 		for (size_t i = 0; i < (size_t)k * k; i++)
-			cost[i] = i % (k + 1) == 0 ? 0 : random_seconds(m, 400);
+			cost[i] = i % (k + 1) == 0 ? 0 : draw_seconds(&m->state, 400);
 		struct ap_pmatrix made = {k, k, cost, NULL};
 		AP_PUSH(m->ctx->arena, m->matrix, made);
 	}

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "draw.h"
 
 enum { SMALL_US = 300, LARGE_US = 1000, TENSORS = 4, SWAPS = 10 };
 
@@ -22,19 +23,6 @@ struct maker {
 	double *distance; /* [k][k] of two layouts, in parts of a tensor's time */
 	double optimum;
 };
-
-static uint64_t random_below(struct maker *m, uint64_t n)
-{
-	m->state ^= m->state >> 12;
-	m->state ^= m->state << 25;
-	m->state ^= m->state >> 27;
-	return (m->state * UINT64_C(2685821657736338717) >> 11) % n;
-}
-
-static double random_seconds(struct maker *m, uint64_t most_us)
-{
-	return ap_quantise_s((double)random_below(m, most_us * 1000) * 1e-9, AP_QUANTUM_S);
-}
 
 /* ---- shapes ---- */
 
@@ -79,11 +67,11 @@ static void make_regular(struct maker *m)
 	for (uint32_t i = 0; degree % 2 && i < n / 2; i++)
 		join(m, i, i + n / 2);
 	for (size_t t = 0; t < SWAPS * m->edge.n; t++) {
-		struct ap_pedge *e = &m->edge.v[random_below(m, m->edge.n)];
-		struct ap_pedge *f = &m->edge.v[random_below(m, m->edge.n)];
+		struct ap_pedge *e = &m->edge.v[draw_below(&m->state, m->edge.n)];
+		struct ap_pedge *f = &m->edge.v[draw_below(&m->state, m->edge.n)];
 		uint32_t a = e->u, b = e->v, c = f->u, d = f->v;
 
-		if (random_below(m, 2)) {
+		if (draw_below(&m->state, 2)) {
 			c = f->v;
 			d = f->u;
 		}
@@ -109,14 +97,14 @@ static void make_dag(struct maker *m)
 	m->n = m->spec.a * width;
 	for (uint32_t layer = 1; layer < m->spec.a; layer++) {
 		for (uint32_t i = 0; i < width; i++) {
-			uint32_t to = layer * width + i, first = (uint32_t)random_below(m, width);
+			uint32_t to = layer * width + i, first = (uint32_t)draw_below(&m->state, width);
 
 			join(m, (layer - 1) * width + first, to);
 			if (width > 1)
 				join(m, (layer - 1) * width + (first + 1 +
-					(uint32_t)random_below(m, width - 1)) % width, to);
-			if (layer > 1 && random_below(m, 4) == 0)
-				join(m, (layer - 2) * width + (uint32_t)random_below(m, width), to);
+					(uint32_t)draw_below(&m->state, width - 1)) % width, to);
+			if (layer > 1 && draw_below(&m->state, 4) == 0)
+				join(m, (layer - 2) * width + (uint32_t)draw_below(&m->state, width), to);
 		}
 	}
 }
@@ -150,7 +138,7 @@ static void make_layouts(struct maker *m)
 		uint32_t *l = m->layout + (size_t)i * k;
 
 		for (uint32_t c = 0; c < k; c++) {
-			uint32_t at = (uint32_t)random_below(m, c + 1);
+			uint32_t at = (uint32_t)draw_below(&m->state, c + 1);
 
 			l[c] = l[at];
 			l[at] = c;
@@ -159,7 +147,7 @@ static void make_layouts(struct maker *m)
 	m->distance = AP_NEW_N(m->ctx->arena, double, (size_t)k * k);
 	for (uint32_t a = 0; a < k; a++)
 		for (uint32_t b = 0; b < k; b++)
-			m->distance[a * k + b] = a == b ? 0 : (double)(1 + random_below(m, 8)) / 8;
+			m->distance[a * k + b] = a == b ? 0 : (double)(1 + draw_below(&m->state, 8)) / 8;
 }
 
 static double pair_cost(struct maker *m, const struct ap_pedge *e, double tensor_s, uint32_t row,
@@ -169,14 +157,14 @@ static double pair_cost(struct maker *m, const struct ap_pedge *e, double tensor
 
 	switch (m->spec.costs) {
 	case HARD_NODES:
-		return row == col ? 0 : random_seconds(m, SMALL_US);
+		return row == col ? 0 : draw_seconds(&m->state, SMALL_US);
 	case HARD_LEVELS:
-		return (double)random_below(m, 4) * 0x1p-12;
+		return (double)draw_below(&m->state, 4) * 0x1p-12;
 	case HARD_LAYOUT:
 		return ap_quantise_s(tensor_s * m->distance[(size_t)m->layout[e->u * k + row] * k +
 			m->layout[e->v * k + col]], AP_QUANTUM_S);
 	default:
-		return random_seconds(m, LARGE_US);
+		return draw_seconds(&m->state, LARGE_US);
 	}
 }
 
@@ -187,8 +175,8 @@ static uint64_t node_us(const struct maker *m)
 
 static double node_cost(struct maker *m)
 {
-	return m->spec.costs == HARD_LEVELS ? (double)random_below(m, 2) * 0x1p-12
-		: random_seconds(m, node_us(m));
+	return m->spec.costs == HARD_LEVELS ? (double)draw_below(&m->state, 2) * 0x1p-12
+		: draw_seconds(&m->state, node_us(m));
 }
 
 static void draw_costs(struct maker *m)
@@ -197,13 +185,14 @@ static void draw_costs(struct maker *m)
 
 	m->cost = AP_NEW_N(m->ctx->arena, double *, m->edge.n);
 	for (size_t e = 0; e < m->edge.n; e++) {
-		double tensor_s = (double)(LARGE_US >> random_below(m, TENSORS)) * 1e-6;
+		double tensor_s = (double)(LARGE_US >> draw_below(&m->state, TENSORS)) * 1e-6;
 
 		m->cost[e] = AP_NEW_N(m->ctx->arena, double, (size_t)k * k);
 		for (uint32_t i = 0; i < k * k; i++) {
 			double cost = pair_cost(m, &m->edge.v[e], tensor_s, i / k, i % k);
 
-			m->cost[e][i] = i > 0 && random_below(m, 100) < m->spec.forbidden ? INFINITY : cost;
+			m->cost[e][i] = i > 0 && draw_below(&m->state, 100) < m->spec.forbidden ? INFINITY
+				: cost;
 		}
 	}
 	m->node = AP_NEW_N(m->ctx->arena, struct ap_pnode, m->n);
@@ -405,7 +394,7 @@ static int64_t make_memory(struct maker *m)
 
 		for (uint32_t c = 0; c < node->k; c++) {
 			memory[c] = (int64_t)(((double)node_us(m) * 1e-6 - node->cost[c]) * 1e9) +
-				(int64_t)random_below(m, node_us(m) * 1000) + 1000000;
+				(int64_t)draw_below(&m->state, node_us(m) * 1000) + 1000000;
 			low = memory[c] < low ? memory[c] : low;
 			best = node->cost[c] < node->cost[best] ? c : best;
 		}
@@ -426,12 +415,12 @@ struct hard_problem hard_problem_make(struct ap_ctx *ctx, const struct hard_spec
 	struct ap_pmatrix *matrix;
 
 	for (int i = 0; i < 16; i++)
-		(void)random_below(&m, 2);
+		(void)draw_below(&m.state, 2);
 	make_edges(&m);
 	make_layouts(&m);
 	m.planted = AP_NEW_N(ctx->arena, uint32_t, m.n);
 	for (uint32_t i = 0; i < m.n; i++)
-		m.planted[i] = (uint32_t)random_below(&m, spec->k);
+		m.planted[i] = (uint32_t)draw_below(&m.state, spec->k);
 	draw_costs(&m);
 	if (spec->planted)
 		plant_parts(&m);
