@@ -73,7 +73,7 @@ def climb(name, args, ladder, folder):
         with open(plan, encoding="utf-8") as f:
             found = json.load(f)
         complete = found["search"]["complete"]
-        recut = found.get("pipeline", {}).get("cut") in ("layers", "memory")  # not as evaluate cuts by itself
+        recut = (found.get("pipeline") or {}).get("cut") in ("layers", "memory")  # not as evaluate cuts by itself
         if complete != (code == 0):
             fault(f"{name}: with {mib} MiB: status {code}, complete {complete}")
         if run(["check", ckpt])[0]:
