@@ -99,7 +99,7 @@ START_TEST(the_price_of_few_candidates_is_that_of_all)
 		ctx_destroy(&ctx);
 	}
 	printf("%" PRIu64 " problems whose limit binds, %" PRIu64 " with a pick\n", tried, found);
-	ck_assert_uint_gt(found, n / 20);
+	ck_assert(n < 100 || found > n / 20);
 }
 END_TEST
 
@@ -164,8 +164,7 @@ START_TEST(what_a_candidate_costs_at_least)
 		}
 		ctx_destroy(&ctx);
 	}
-	ck_assert_uint_gt(far, n / 2);
-	ck_assert_uint_gt(shared, n / 4);
+	ck_assert(n < 100 || (far > n / 2 && shared > n / 4));
 }
 END_TEST
 
@@ -211,8 +210,7 @@ START_TEST(no_pick_that_is_as_cheap_is_dropped)
 		}
 		ctx_destroy(&ctx);
 	}
-	ck_assert_uint_gt(kept, n / 20);
-	ck_assert_uint_gt(dropped, n / 20);
+	ck_assert(n < 100 || (kept > n / 20 && dropped > n / 20));
 }
 END_TEST
 
@@ -286,10 +284,7 @@ START_TEST(narrowing_keeps_what_is_acceptable)
 		}
 		ctx_destroy(&ctx);
 	}
-	if (n < 100)
-		return;
-	ck_assert_uint_gt(narrowed, n / 50);
-	ck_assert_uint_gt(from_start, n / 100);
+	ck_assert(n < 100 || (narrowed > n / 50 && from_start > n / 100));
 }
 END_TEST
 
@@ -333,6 +328,6 @@ START_TEST(a_splice_is_the_best_seam)
 		}
 		ctx_destroy(&ctx);
 	}
-	ck_assert_uint_gt(found, n / 4);
+	ck_assert(n < 100 || found > n / 4);
 }
 END_TEST
