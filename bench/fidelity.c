@@ -30,7 +30,7 @@
 #include "base/vec.h"
 #include "graph/again.h"
 #include "hw/builtin.h"
-#include "tools/models.h"
+#include "model/families.h"
 
 enum { EXIT_USAGE = 2, EXIT_CSV = 3, EXIT_IO = 6 };
 
@@ -289,7 +289,7 @@ static const struct framework {
 	const char *executor;
 	enum sums sums;
 	int64_t vocab_multiple; /* entries of a tp part's words are padded to; 0: not at all */
-	bool fused; /* kernels, see tools/models.h */
+	bool fused; /* kernels, see model/families.h */
 	double dropout; /* of GPT, by default */
 	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
@@ -336,7 +336,7 @@ static const struct generator { /* which network a row is; the first that goes w
 	const char *model; /* what its name begins with */
 	const char *ffn_types; /* "": any */
 	bool heads_alike; /* as many heads of keys as of queries */
-	const char *kind; /* of tools/models.h */
+	const char *kind; /* of model/families.h */
 	const char *blocks; /* the cells of its layers are BLOCKS.N */
 } generators[] = {
 	{"dense", "", "gelu relu", true, "gpt3", "network.backbone.blocks"},
@@ -355,7 +355,7 @@ struct run { /* a row as it is evaluated */
 	const struct framework *framework;
 	const struct precision *precision;
 	const struct generator *generator;
-	struct model_params params;
+	struct ap_model_params params;
 	int64_t devices, per_node, dp, tp, pp, vpp, cp, ep, mbs, batch, zero;
 	bool sp;
 	double network_Bps; /* of a device; 0: as in the profile */
@@ -443,10 +443,10 @@ static const char *dimension(const struct facts *f, const char *name, const char
 
 static const char *read_transformer(const struct facts *f, struct run *run)
 {
-	struct model_params *p = &run->params;
-	uint32_t takes = model_kind_find(run->generator->kind)->takes;
-	const char *ffn = *f->moe_ffn && (takes & MODEL_EXPERTS) ? f->moe_ffn : f->ffn, *why;
-	enum model_activation a = *f->ffn_type ? model_activation_find(f->ffn_type) : MODEL_GELU;
+	struct ap_model_params *p = &run->params;
+	uint32_t takes = ap_model_family_find(run->generator->kind)->takes;
+	const char *ffn = *f->moe_ffn && (takes & AP_MODEL_EXPERTS) ? f->moe_ffn : f->ffn, *why;
+	enum ap_model_activation a = *f->ffn_type ? ap_model_activation_find(f->ffn_type) : AP_MODEL_GELU;
 	int64_t multiple = run->framework->vocab_multiple * run->tp;
 
 	if ((why = dimension(f, "layers", f->layers, 1000, &p->layers)) ||
@@ -454,11 +454,12 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 		(why = dimension(f, "heads", f->heads, 1 << 16, &p->heads)) ||
 		(why = dimension(f, "ffn", ffn, 1 << 24, &p->inner)))
 		return why;
-	if ((takes & MODEL_VOCABULARY) && (why = dimension(f, "vocab", f->vocab, 1 << 26, &p->vocabulary)))
+	if ((takes & AP_MODEL_VOCABULARY) && (why = dimension(f, "vocab", f->vocab, 1 << 26, &p->vocabulary)))
 		return why;
-	if ((takes & MODEL_SEQUENCE) && (why = dimension(f, "seq_len", f->seq_len, 1 << 24, &p->sequence)))
+	if ((takes & AP_MODEL_SEQUENCE) && (why = dimension(f, "seq_len", f->seq_len, 1 << 24, &p->sequence)))
 		return why;
-	if ((takes & MODEL_EXPERTS) && ((why = dimension(f, "experts", f->experts, 1 << 14, &p->experts)) ||
+	if ((takes & AP_MODEL_EXPERTS) &&
+		((why = dimension(f, "experts", f->experts, 1 << 14, &p->experts)) ||
 		(why = dimension(f, "topk", f->topk, p->experts, &p->active))))
 		return why;
 	if (!strcmp(f->head_dim, "MLA"))
@@ -469,17 +470,18 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 	p->kv_heads = whole(f->kv_heads, p->heads);
 	if (p->head_size < 1 || p->kv_heads < 1 || p->heads % p->kv_heads)
 		BECAUSE(f, "heads %s, kv_heads %s, head_dim %s", f->heads, f->kv_heads, f->head_dim);
-	if ((takes & MODEL_KV_HEADS) && p->head_size % 2)
+	if ((takes & AP_MODEL_KV_HEADS) && p->head_size % 2)
 		BECAUSE(f, "heads of odd size: %" PRId64, p->head_size);
-	if (a == MODEL_ACTIVATIONS)
+	if (a == AP_MODEL_ACTIVATIONS)
 		BECAUSE(f, "unknown ffn_type: %s", f->ffn_type);
-	if (takes & MODEL_EXPERTS ? a != MODEL_SWIGLU : !(takes & MODEL_KV_HEADS) && a > MODEL_RELU)
+	if (takes & AP_MODEL_EXPERTS ? a != AP_MODEL_SWIGLU
+		: !(takes & AP_MODEL_KV_HEADS) && a > AP_MODEL_RELU)
 		BECAUSE(f, "no generator of %s networks with %s", f->arch, f->ffn_type);
 	p->activation = a;
-	if (multiple && (takes & MODEL_VOCABULARY))
+	if (multiple && (takes & AP_MODEL_VOCABULARY))
 		p->vocabulary = (p->vocabulary + multiple - 1) / multiple * multiple;
-	p->flash = !strcmp(f->flash_attn, "1") && (takes & MODEL_ATTENTION);
-	p->dropout = takes & MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
+	p->flash = !strcmp(f->flash_attn, "1") && (takes & AP_MODEL_ATTENTION);
+	p->dropout = takes & AP_MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
 	p->capacity = 1;
 	p->fused = run->framework->fused;
 	return NULL;
@@ -487,18 +489,18 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 
 static const char *read_network(const struct facts *f, struct run *run)
 {
-	const struct model_kind *kind = model_kind_find(run->generator->kind);
+	const struct ap_model_family *kind = ap_model_family_find(run->generator->kind);
 
 	run->params = kind->standard;
 	run->params.name = kind->name;
 	run->params.batch = run->batch;
-	if (kind->takes & MODEL_DTYPE)
+	if (kind->takes & AP_MODEL_DTYPE)
 		run->params.dtype = run->precision->dtype;
-	if (kind->takes & MODEL_HEADS)
+	if (kind->takes & AP_MODEL_HEADS)
 		return read_transformer(f, run);
-	if (kind->takes & MODEL_LAYERS) { /* ResNet50: the number is part of the name */
+	if (kind->takes & AP_MODEL_LAYERS) { /* ResNet50: the number is part of the name */
 		run->params.layers = strtol(f->model + strcspn(f->model, "0123456789"), NULL, 10);
-		if (!model_resnet_has(run->params.layers))
+		if (!ap_model_resnet_has(run->params.layers))
 			BECAUSE(f, "no generator of this network: %s", f->model);
 	}
 	return NULL;
@@ -827,11 +829,11 @@ static int network_level(const struct ap_json *doc)
  */
 static double narrow_gain(const struct run *run)
 {
-	const struct model_params *p = &run->params;
+	const struct ap_model_params *p = &run->params;
 	int bits = run->precision->bits;
 	double peak = bits == 8 ? run->device->fp8 : bits == 4 ? run->device->fp4 : 1;
 	double h = (double)p->hidden, width = (double)(p->heads * p->head_size);
-	double matrices = model_activation_gated(p->activation) ? 3 : 2;
+	double matrices = ap_model_activation_gated(p->activation) ? 3 : 2;
 	double layers = 2 * h * (2 * width + 2 * width * (double)p->kv_heads / (double)p->heads +
 		matrices * (double)(p->inner * (p->active ? p->active : 1))) * (double)p->layers;
 	double others = 4 * width * (double)p->sequence * (p->flash ? 0.5 : 1) * (double)p->layers +
@@ -887,14 +889,15 @@ static const char *first_error(const struct facts *f, const struct autopar *a)
 
 static const char *network_text(struct ap_arena *arena, const struct run *run, size_t *len)
 {
-	struct model *m = model_kind_find(run->generator->kind)->make(arena, &run->params);
+	struct ap_model *m = ap_model_family_find(run->generator->kind)->make(arena, &run->params);
 	struct ap_str s;
 
 	for (int64_t i = 0; run->every_second && i < run->params.layers; i++)
 		if (i % 2 == 0)
-			model_recompute(m, ap_arena_printf(arena, "%s.%d", run->generator->blocks, (int)i));
+			ap_model_recompute(m,
+				ap_arena_printf(arena, "%s.%d", run->generator->blocks, (int)i));
 	ap_str_init(&s, arena);
-	model_write(m, ap_str_take, &s);
+	ap_model_write(m, ap_str_take, &s);
 	*len = s.len;
 	return s.s;
 }

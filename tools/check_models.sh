@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# check_models.sh MAKE_MODEL MODELS: are the files in MODELS what tools/models.sh makes today?
+# check_models.sh PROGRAM MODELS: are the files in MODELS what tools/models.sh makes today?
 set -eu
 
-make_model=$1
+program=$1
 models=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-sh "$(dirname "$0")/models.sh" "$make_model" "$dir"
+sh "$(dirname "$0")/models.sh" "$program" "$dir"
 status=0
 for made in "$dir"/*.json; do
   if ! cmp "$made" "$models/$(basename "$made")"; then

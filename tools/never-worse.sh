@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# never-worse.sh PLANNER MAKE_MODEL [sample | models | random]: is what is written the fastest that is known?
+# never-worse.sh PLANNER [sample | models | random]: is what is written the fastest that is known?
 # Each run is a graph on a machine in some stages. No baseline of its plan that fits is faster, and no hybrid of
 # the same settings; of ten limits of work, the higher gives no slower a plan, none is slower than --work-limit
 # 0, and the run without a limit is slower than none. sample: forty small runs, below a minute. models: every
@@ -8,13 +8,12 @@
 # and a machine. Without a word: both. A line for each run that goes wrong; then how many runs there were.
 set -eu
 
-if [ $# -lt 2 ]; then
-  echo "usage: never-worse.sh PLANNER MAKE_MODEL [sample | models | random]" >&2
+if [ $# -lt 1 ]; then
+  echo "usage: never-worse.sh PLANNER [sample | models | random]" >&2
   exit 2
 fi
 planner=$1
-make_model=$2
-what=${3:-all}
+what=${2:-all}
 models=$(dirname "$0")/../models
 seconds=${AP_SECONDS:-300} # that a run may take
 work=$(mktemp -d)
@@ -143,7 +142,7 @@ network() {
   graph="$model, $layers x $hidden, $heads heads, $sequence, batch $batch"
   [ "$model" != llama ] || set -- "$@" --kv-heads "$heads"
   shift 2
-  "$make_model" "$model" --name net --layers "$layers" --hidden "$hidden" --heads "$heads" \
+  "$planner" model "$model" --model-name net --layers "$layers" --hidden "$hidden" --heads "$heads" \
     --sequence "$sequence" --batch "$batch" --vocabulary 8192 "$@" >"$work/graph.json"
 }
 

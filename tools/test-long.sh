@@ -104,8 +104,7 @@ for devices in 8 16 64; do
     sh tests/golden/exact.sh build-gcc/src/cli/autopar-plan . "$devices"
 done
 single "pipelines of every model" sh tools/pipelines.sh build-gcc/src/cli/autopar-plan
-single "the fastest that is known is written" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan \
-  build-gcc/tools/make_model
+single "the fastest that is known is written" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan
 single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
   --print-errorlogs --timeout-multiplier 0 --suite prop --suite exec
 

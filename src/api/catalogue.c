@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/catalogue.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/files.h"
+#include "api/model.h"
 #include "base/arena.h"
 #include "base/diag.h"
-#include "base/file.h"
 #include "base/json_write.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -265,49 +262,6 @@ static bool list_operators(struct ap_ctx *ctx, const struct ap_settings *set, co
 	return !name || type || ap_op_unsupported(name);
 }
 
-#define SUFFIX ".json"
-
-struct names {
-	const char **v;
-	size_t n, cap;
-};
-
-static const char *models_folder(void)
-{
-	const char *given = getenv("AUTOPAR_PLAN_MODELS");
-
-	return given && *given ? given : AP_MODELS_DIR;
-}
-
-static int compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static enum ap_status read_names(struct ap_ctx *ctx, struct names *out)
-{
-	struct ap_where where = {.file = models_folder()};
-	DIR *dir = opendir(where.file);
-	struct dirent *entry;
-
-	if (!dir)
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &where, NULL,
-			"cannot open: %s; the bundled models should be there, or where "
-			"AUTOPAR_PLAN_MODELS says", strerror(errno));
-	while ((entry = readdir(dir))) {
-		size_t len = strlen(entry->d_name);
-
-		if (*entry->d_name != '.' && ap_file_suffix(entry->d_name, SUFFIX))
-			AP_PUSH(ctx->arena, *out,
-				ap_arena_strndup(ctx->arena, entry->d_name,
-					len - strlen(SUFFIX)));
-	}
-	closedir(dir);
-	if (out->n)
-		qsort(out->v, out->n, sizeof *out->v, compare);
-	return AP_OK;
-}
-
 /* Drops notes and warnings of the graph: `check` reports them. */
 static enum ap_status load_model(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_graph **g)
@@ -333,13 +287,13 @@ static enum ap_status load_model(struct ap_ctx *ctx, const struct ap_settings *s
 static bool list_models(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
 	struct ap_str *out, struct ap_jw *w)
 {
-	struct names names = {0};
+	struct ap_model_names names;
 	bool found = !name;
 
-	if (read_names(ctx, &names) != AP_OK)
+	if (ap_models_find(ctx, &names) != AP_OK)
 		return false;
 	for (size_t i = 0; i < names.n; i++) {
-		const char *path = ap_arena_printf(ctx->arena, "%s/%s" SUFFIX, models_folder(),
+		const char *path = ap_arena_printf(ctx->arena, "%s/%s.json", ap_models_folder(ctx->arena),
 			names.v[i]);
 		const struct ap_graph *g;
 

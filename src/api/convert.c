@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/files.h"
+#include "api/model.h"
 #include "api/request.h"
 #include "api/stage_files.h"
 #include "base/arena.h"
@@ -205,6 +206,7 @@ enum ap_status ap_render(struct ap_writing *to, const char *path)
 			"render: no output; expected --dot-out FILE");
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "reading");
+	AP_TRY(ap_model_file(to->ctx, path, &path));
 	AP_TRY(ap_kind_read(to->ctx, to->set, path, &file));
 	AP_TRY(make_picture(to, &file, &pic));
 	ap_ctx_phase(to->ctx, "drawing");

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/model.h"
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
@@ -54,9 +55,11 @@ static enum ap_status read_named(struct ap_ctx *ctx, const struct ap_settings *s
 static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_input *named, struct ap_json **doc, const char **sha256)
 {
-	struct ap_input in;
+	struct ap_input file = *named, in;
 
-	AP_TRY(read_named(ctx, set, named, &in));
+	if (!file.text)
+		AP_TRY(ap_model_file(ctx, named->path, &file.path));
+	AP_TRY(read_named(ctx, set, &file, &in));
 	if (ap_kind_is_dump(&in)) {
 		(void)ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = in.path},
 			NULL,

@@ -13,6 +13,7 @@
 #include "cost/optimizer.h"
 #include "diff/diff_write.h"
 #include "draw/picture_view.h"
+#include "model/families.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
 #include "search/engine.h"
@@ -37,6 +38,9 @@ WORDS(optimizer_level, AP_LEVELS(WORD))
 WORDS(communi, "all_group_parallel", "same_server_group_parallel", "no_group_parallel")
 WORDS(context_mode, "graph", "!pynative: nothing runs in parallel in it")
 WORDS(device_target, "Ascend", "GPU", "CPU")
+WORDS(attention, AP_ATTENTIONS(WORD))
+WORDS(kernels, AP_KERNELS(WORD))
+WORDS(dtype, "float16", "bfloat16", "float32")
 WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
 
 /* The names of a table's rows. */
@@ -48,6 +52,8 @@ WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
 NAMES(executor, ap_route_at)
 NAMES(format, ap_diff_writer_at)
 NAMES(optimizer, ap_optimizer_at)
+
+#define choose_activation ap_model_activation_name
 
 static const char *choose_scheduler(size_t i)
 {
@@ -83,6 +89,7 @@ enum {
 	DIFFER = AP_FOR_diff,
 	SOLVER = AP_FOR_solve,
 	LISTER = AP_FOR_list,
+	MODELER = AP_FOR_model,
 	EVERY = AP_FOR_ALL
 };
 

@@ -21,8 +21,9 @@ enum { /* the commands that a setting is for, a bit each */
 	AP_FOR_diff = 1 << 6,
 	AP_FOR_solve = 1 << 7,
 	AP_FOR_list = 1 << 8,
+	AP_FOR_model = 1 << 9,
 	AP_FOR_PLANNERS = AP_FOR_search | AP_FOR_evaluate,
-	AP_FOR_ALL = (1 << 9) - 1
+	AP_FOR_ALL = (1 << 10) - 1
 };
 
 enum ap_setting_type {
@@ -43,6 +44,7 @@ enum ap_setting_type {
 };
 
 enum ap_setting_group { /* headings of the help */
+	AP_GROUP_MODEL,
 	AP_GROUP_MACHINE,
 	AP_GROUP_STEP,
 	AP_GROUP_PARALLEL,
@@ -117,6 +119,8 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 #define AP_RUN_PHASES(X) X(RUN_TRAINING, "training") X(RUN_INFERENCE, "inference")
 #define AP_UNKNOWNS(X) X(UNKNOWN_ERROR, "error") X(UNKNOWN_BATCH_PARALLEL, "batch-parallel")
 #define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") /* of sharding */
+#define AP_ATTENTIONS(X) X(ATTENTION_SMALL, "small-operators") X(ATTENTION_FLASH, "flash")
+#define AP_KERNELS(X) X(KERNELS_SINGLE, "single") X(KERNELS_FUSED, "fused")
 
 #define CONSTANT(name, word) AP_##name,
 enum { AP_COLORS(CONSTANT) };
@@ -125,6 +129,8 @@ enum { AP_FUSES(CONSTANT) };
 enum { AP_RUN_PHASES(CONSTANT) };
 enum { AP_UNKNOWNS(CONSTANT) };
 enum { AP_LEVELS(CONSTANT) };
+enum { AP_ATTENTIONS(CONSTANT) };
+enum { AP_KERNELS(CONSTANT) };
 #undef CONSTANT
 
 enum { /* rows of pipeline/schedulers.def */

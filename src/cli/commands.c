@@ -11,6 +11,7 @@
 #include "api/check.h"
 #include "api/compare.h"
 #include "api/convert.h"
+#include "api/model.h"
 #include "api/planning.h"
 #include "api/relax.h"
 #include "api/solve.h"
@@ -222,6 +223,12 @@ enum ap_status ap_cmd_check(struct ap_run *run)
 enum ap_status ap_cmd_import(struct ap_run *run)
 {
 	return ap_import_dump(&run->to, run->cli->arg[0]);
+}
+
+enum ap_status ap_cmd_model(struct ap_run *run)
+{
+	run->to.nread--; /* the argument is no file */
+	return ap_model_graph(&run->to, run->cli->arg[0]);
 }
 
 enum ap_status ap_cmd_render(struct ap_run *run)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/model.h"
 #include "autopar/status.h"
 #include "base/arena.h"
 #include "base/json_write.h"
@@ -13,6 +14,7 @@
 enum { WIDTH = 80, COLUMN = 28 };
 
 static const char *const group_titles[] = {
+	[AP_GROUP_MODEL] = "Model",
 	[AP_GROUP_MACHINE] = "Machine",
 	[AP_GROUP_STEP] = "Training step",
 	[AP_GROUP_PARALLEL] = "Communication and parallel optimizer",
@@ -92,22 +94,38 @@ static const char *help_line(struct ap_arena *arena, const struct ap_setting_row
 	return s.s;
 }
 
-static void add_options(struct ap_str *out, unsigned commands, bool brief)
+static void add_families(struct ap_str *out)
+{
+	const char *name;
+
+	ap_str_add(out, "\nFamilies (autopar-plan model FAMILY --help explains one):\n");
+	for (size_t i = 0; (name = ap_model_name_at(i)); i++)
+		ap_str_addf(out, "  %s\n", name);
+}
+
+/* family: of `model`, whose dimensions alone are listed; NULL: none. */
+static void add_options(struct ap_str *out, unsigned commands, const char *family, bool brief)
 {
 	for (int group = 0; group < AP_GROUP_COUNT; group++) {
 		bool titled = false;
 
 		for (int i = 0; i < AP_SET_COUNT; i++) {
 			const struct ap_setting_row *row = ap_setting_at(i);
+			const char *standard = NULL, *line;
 
 			if ((int)row->group != group || (brief && row->idle) ||
 				(row->uses & commands) != commands)
 				continue;
+			if (family && !ap_model_reads(out->arena, family, (enum ap_setting_id)i, &standard) &&
+				group == AP_GROUP_MODEL)
+				continue;
 			if (!titled)
 				ap_str_addf(out, "\n%s:\n", group_titles[group]);
 			titled = true;
+			line = help_line(out->arena, row, brief);
 			entry(out, option_left(out->arena, row),
-				help_line(out->arena, row, brief));
+				standard ? ap_arena_printf(out->arena, "%s [%s: %s]", line, family, standard)
+				: line);
 		}
 	}
 }
@@ -152,7 +170,7 @@ static void program_help(bool brief, struct ap_str *out)
 		return;
 	ap_str_addf(out, "\nExamples:\n%s%s", find_command(AP_FOR_search)->examples,
 		find_command(AP_FOR_check)->examples);
-	add_options(out, AP_FOR_ALL, false);
+	add_options(out, AP_FOR_ALL, NULL, false);
 	ap_str_add(out, "\nEnvironment:\n");
 	entry(out, "RANK_TABLE_FILE", "rank table, where no argument names one");
 	entry(out, "AUTOPAR_PLAN_MODELS",
@@ -160,6 +178,19 @@ static void program_help(bool brief, struct ap_str *out)
 		"they were installed in");
 	entry(out, "NO_COLOR", "when set and not empty, messages and differences have no colour");
 	add_exit_status(out);
+}
+
+/* The family that `model` is asked about; NULL: none, or an unknown one. */
+static const char *known_family(const struct ap_cli *cli)
+{
+	const char *name;
+
+	if (cli->command->use != AP_FOR_model || !cli->narg)
+		return NULL;
+	for (size_t i = 0; (name = ap_model_name_at(i)); i++)
+		if (!strcmp(name, cli->arg[0]))
+			return name;
+	return NULL;
 }
 
 void ap_help_text(const struct ap_cli *cli, struct ap_str *out)
@@ -177,7 +208,9 @@ void ap_help_text(const struct ap_cli *cli, struct ap_str *out)
 		wrap(out, c->details, 0, 0);
 		ap_str_addf(out, "\nExamples:\n%s", c->examples);
 	}
-	add_options(out, c->use, cli->brief);
+	if (c->use == AP_FOR_model && !known_family(cli))
+		add_families(out);
+	add_options(out, c->use, known_family(cli), cli->brief);
 }
 
 static const struct {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: collectives.py PROGRAM MAKE_MODEL
+"""Usage: collectives.py PROGRAM
 
 What a block of a hybrid says to its neighbours, under --executor generic, is what Megatron's does: counts of the
 collectives of GPT and Llama blocks with and without sp, for several samples a micro-batch and several cp, and
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, MAKE = (os.path.abspath(argument) for argument in sys.argv[1:3])
+PROGRAM = os.path.abspath(sys.argv[1])
 DEVICES, HIDDEN, HEADS, VOCABULARY = 8, 1024, 16, 8192
 COMMON = ['--hidden', str(HIDDEN), '--heads', str(HEADS), '--vocabulary', str(VOCABULARY)]
 MODELS = {  # options, key and value heads, words that every operator of the second block has in its name
@@ -35,7 +35,7 @@ MODELS = {  # options, key and value heads, words that every operator of the sec
 def plan(folder, model, hybrid, batch, sequence=2048, attention='small', executor='generic', layers=2, options=()):
     graph, out = (os.path.join(folder, name) for name in ('graph.json', 'plan.json'))
     with open(graph, 'w', encoding='utf-8') as f:
-        subprocess.run([MAKE, model, *COMMON, *MODELS[model][0], '--sequence', str(sequence), '--batch', str(batch),
+        subprocess.run([PROGRAM, 'model', model, *COMMON, *MODELS[model][0], '--sequence', str(sequence), '--batch', str(batch),
                         '--layers', str(layers), '--attention', attention], stdout=f, check=True)
     subprocess.run([PROGRAM, 'evaluate', graph, '--device-num', str(DEVICES), '--chip', 'ascend910b3', '--batch',
                     str(batch), '--executor', executor, '--hybrid', hybrid, '--plan-out', out, '--quiet', *options], check=True)
@@ -281,7 +281,7 @@ def samples_lie_apart(folder):
     for model, (options, _, _) in MODELS.items():
         graph = os.path.join(folder, 'graph.json')
         with open(graph, 'w', encoding='utf-8') as f:
-            subprocess.run([MAKE, model, *COMMON, *options, '--layers', '2', '--sequence', '2048', '--batch', '16'], stdout=f, check=True)
+            subprocess.run([PROGRAM, 'model', model, *COMMON, *options, '--layers', '2', '--sequence', '2048', '--batch', '16'], stdout=f, check=True)
         for sp in (0, 1):
             refused(folder, 'mindspore', f'dp=1,tp=4,cp=2,sp={sp},mbs=2', 'cannot be cut by cp')
         for executor in ('mindspore', 'mindformers'):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: cut_layers.py PROGRAM SOURCE_ROOT MAKE_MODEL
+"""Usage: cut_layers.py PROGRAM SOURCE_ROOT
 
 Where --hybrid puts the layers of networks: every operator of a layer is in the part that its number says, the
 table of words in the first part, head and loss in the last; what is sent between stages is one tensor of
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, ROOT, MAKE_MODEL = sys.argv[1:4]
+PROGRAM, ROOT = sys.argv[1:3]
 BATCH, TOKENS, HIDDEN = 48, 8, 24
 SMALL = ["--batch", str(BATCH), "--hidden", str(HIDDEN), "--heads", "6", "--sequence", str(TOKENS),
          "--vocabulary", "48"]
@@ -82,7 +82,7 @@ class Layers(unittest.TestCase):
         path = os.path.join(self.temporary.name, f"{model}{layers}.json")
         if not os.path.exists(path):
             with open(path, "w", encoding="utf-8") as file:
-                subprocess.run([MAKE_MODEL, *MODELS[model][1], "--layers", str(layers)], stdout=file,
+                subprocess.run([PROGRAM, "model", *MODELS[model][1], "--layers", str(layers)], stdout=file,
                                check=True)
         return path
 

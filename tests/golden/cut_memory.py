@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: cut_memory.py PROGRAM SOURCE_ROOT MAKE_MODEL
+"""Usage: cut_memory.py PROGRAM SOURCE_ROOT
 
 Where memory binds, a search cuts the graph so that early stages, which hold more micro-batches, have less to
 do: no stage exceeds the memory, the step is shorter than that of stages of equal layers, and some memories
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, ROOT, MAKE_MODEL = sys.argv[1:4]
+PROGRAM, ROOT = sys.argv[1:3]
 MODEL = ["llama", "--batch", "64", "--hidden", "256", "--heads", "8", "--sequence", "128",
          "--vocabulary", "512", "--kv-heads", "4", "--inner", "512"]
 RUN = ["--chip", "a100-80", "--micro-batches", "8", "-q"]
@@ -24,7 +24,7 @@ class CutMemory(unittest.TestCase):
         cls.dir = tempfile.TemporaryDirectory()
         for layers in 4, 8:
             with open(cls.graph(layers), "wb") as f:
-                subprocess.run([MAKE_MODEL, *MODEL, "--layers", str(layers)], stdout=f, check=True)
+                subprocess.run([PROGRAM, "model", *MODEL, "--layers", str(layers)], stdout=f, check=True)
 
     @classmethod
     def graph(cls, layers):

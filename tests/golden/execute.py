@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: execute.py PROGRAM SOURCE_ROOT MAKE_MODEL
+"""Usage: execute.py PROGRAM SOURCE_ROOT
 
 Plans of small models, carried out by docs/execute/execute_plan.py, compute what one rank computes; plans
 with faults do not.
@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-PROGRAM, ROOT, MAKE_MODEL = sys.argv[1:4]
+PROGRAM, ROOT = sys.argv[1:3]
 sys.path.insert(0, os.path.join(ROOT, "docs", "execute"))
 import numpy as np  # noqa: E402
 
@@ -116,7 +116,7 @@ class Execute(unittest.TestCase):
         with open(cls.path("chip"), "w", encoding="utf-8") as file:
             json.dump(SLOW_CHIP, file)
         for name, args in MODELS.items():
-            text = subprocess.run([MAKE_MODEL, *args, "--name", name], check=True, capture_output=True)
+            text = subprocess.run([PROGRAM, "model", *args, "--model-name", name], check=True, capture_output=True)
             GRAPHS[name] = json.loads(text.stdout)
         for name, graph in GRAPHS.items():
             with open(cls.path(name), "w", encoding="utf-8") as file:
@@ -413,4 +413,4 @@ CHANGES = [
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: plan_faults.py PROGRAM MAKE_MODEL SOURCE_ROOT
+"""Usage: plan_faults.py PROGRAM SOURCE_ROOT
 
 Changes single values of plans, of each kind of key some: by a digit, to a neighbour's value, to null, and
 away; a hash in the file is made right again. check PLAN finds those that contradict the rest of the plan,
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, MAKE_MODEL, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:4])
+PROGRAM, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 SEED = int(os.environ.get('AP_SEED', '1'))
 CASES = int(os.environ.get('AP_CASES', '1'))
 SHOW = os.environ.get('AP_SHOW') == '1'
@@ -223,9 +223,9 @@ class Subject:
         return missed
 
 
-GPT = ['gpt3', '--name', 'gpt', '--layers', '2', '--hidden', '64', '--heads', '4', '--sequence', '32',
+GPT = ['gpt3', '--model-name', 'gpt', '--layers', '2', '--hidden', '64', '--heads', '4', '--sequence', '32',
        '--vocabulary', '128', '--batch', '32']
-EXPERTS = ['mixtral', '--name', 'experts', '--layers', '1', '--hidden', '64', '--heads', '4', '--sequence', '16',
+EXPERTS = ['mixtral', '--model-name', 'experts', '--layers', '1', '--hidden', '64', '--heads', '4', '--sequence', '16',
            '--vocabulary', '128', '--batch', '16', '--experts', '4', '--inner', '64', '--kv-heads', '4']
 SMALL = ['--chip=a100-80', '--device-num=8']
 SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
@@ -296,7 +296,7 @@ def make_graph(graph, folder):
         return os.path.join(MODELS, graph + '.json')
     path = os.path.join(folder, graph[2] + '.graph.json')
     with open(path, 'w', encoding='utf-8') as file:
-        subprocess.run([MAKE_MODEL] + graph, stdout=file, check=True)
+        subprocess.run([PROGRAM, 'model'] + graph, stdout=file, check=True)
     return path
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage: recompute_layers.py PROGRAM SOURCE_ROOT MAKE_MODEL
+"""Usage: recompute_layers.py PROGRAM SOURCE_ROOT
 
 What --recompute says of layers: the plan counts the kinds of each part, and operators run again in just those
 layers; the summary says it; a JSON object says the same as words do; check finds counts that were changed, and
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, ROOT, MAKE_MODEL = sys.argv[1:4]
+PROGRAM, ROOT = sys.argv[1:3]
 FAMILY = "model.layers"
 LLAMA = ["llama", "--batch", "48", "--hidden", "24", "--heads", "6", "--sequence", "8", "--vocabulary", "48",
          "--kv-heads", "3", "--inner", "12"]
@@ -58,7 +58,7 @@ class Recompute(unittest.TestCase):
         path = self.file(f"{layers}.json")
         if not os.path.exists(path):
             with open(path, "w", encoding="utf-8") as file:
-                subprocess.run([MAKE_MODEL, *LLAMA, "--layers", str(layers)], stdout=file, check=True)
+                subprocess.run([PROGRAM, "model", *LLAMA, "--layers", str(layers)], stdout=file, check=True)
         return path
 
     def run_it(self, layers, hybrid, name, *options):

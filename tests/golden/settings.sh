@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Usage: settings.sh PROGRAM MAKE_MODEL SOURCE_ROOT [SETTING...]
+# Usage: settings.sh PROGRAM SOURCE_ROOT [SETTING...]
 # What every setting of search and evaluate changes. settings.tsv says it and how its rows read: two runs
 # must differ in just what their row says, in the direction it says. All rows of a setting together must
 # show what `list settings` claims, and nothing more; every such setting has a row. With SETTINGs, only
@@ -9,10 +9,9 @@ set -u
 unset RANK_TABLE_FILE AUTOPAR_PLAN_MODELS
 export LC_ALL=C
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-make_model=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
-source=$(cd "$3" && pwd)
+source=$(cd "$2" && pwd)
 here=$source/tests/golden
-shift 3
+shift 2
 only=$*
 tab=$(printf '\t')
 work=$(mktemp -d)
@@ -136,7 +135,7 @@ try() {
 
 cp "$source/models/multiple_mix.json" mix.json
 sed 's/"type": "ReLU",/& "recompute": true,/' mix.json > again.json
-"$make_model" gpt3 --name gpt --layers 4 --hidden 256 --heads 8 --sequence 128 --vocabulary 1024 --batch 64 \
+"$program" model gpt3 --model-name gpt --layers 4 --hidden 256 --heads 8 --sequence 128 --vocabulary 1024 --batch 64 \
   --attention small --dtype float16 > gpt.json
 for graph in "$here"/settings/*.json; do
   [ ! -f "$graph" ] || cp "$graph" .

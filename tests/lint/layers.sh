@@ -15,6 +15,7 @@ hw hw base
 problem problem base
 graph graph rule base
 import import graph rule base
+model model rule base
 shard shard graph hw rule base
 cost cost shard graph hw rule base
 table table problem cost shard graph hw rule base
@@ -33,7 +34,7 @@ diff diff planfile cost shard graph hw base
 draw draw planfile plan shard graph rule hw base
 report report planfile plan route pipeline problem graph hw base autopar
 bundle bundle report planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
-api api bundle report draw diff planfile ckpt drive plan route hybrid pipeline search table problem cost shard import graph hw rule base autopar
+api api bundle report draw diff planfile ckpt drive plan route hybrid pipeline search table problem cost shard import model graph hw rule base autopar
 cli cli api base autopar
 '
 

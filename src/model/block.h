@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of transformers. */
-#ifndef AP_TOOLS_MODEL_BLOCK_H
-#define AP_TOOLS_MODEL_BLOCK_H
+#ifndef AP_MODEL_BLOCK_H
+#define AP_MODEL_BLOCK_H
 
-#include "tools/model_ops.h"
-#include "tools/models.h"
+#include "model/cells.h"
+#include "model/families.h"
 
 /* Attention of query, key and value; optional operands are AP_NONE. */
-struct model_attention {
+struct ap_model_attention {
 	int64_t heads; /* of the queries */
 	int64_t size; /* of a head */
 	bool causal;
@@ -18,47 +18,48 @@ struct model_attention {
 
 /* Makes the constants of a: scale and, if causal, the mask. Small operators add a mask of
  * [1,1,s,s]; the fused kernel scales by itself and takes a compressed causal mask of fixed size. */
-void model_attention_constants(struct model *m, struct model_attention *a, bool fused,
+void ap_model_attention_constants(struct ap_model *m, struct ap_model_attention *a, bool fused,
 	int64_t sequence, enum ap_dtype dtype);
 
 /* softmax(q k^T * scale + mask) v; operands and the result are [B,N,S,D]. */
-ap_id model_attend(struct model *m, const char *scope, const struct model_attention *a, ap_id q,
+ap_id ap_model_attend(struct ap_model *m, const char *scope, const struct ap_model_attention *a, ap_id q,
 	ap_id k, ap_id v);
 
-/* model_attend() by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v. */
-ap_id model_attend_fused(struct model *m, const char *scope, const struct model_attention *a,
+/* ap_model_attend() by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v. */
+ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct ap_model_attention *a,
 	ap_id q, ap_id k, ap_id v);
 
 /* [B,S,N,D] <-> [B,N,S,D] */
-ap_id model_swap_heads(struct model *m, const char *scope, ap_id x, const char *name);
+ap_id ap_model_swap_heads(struct ap_model *m, const char *scope, ap_id x, const char *name);
 
 /* Blocks of GPT, BERT and ViT: attention with a product for each of query, key and value, and a
  * wider feed-forward part with GeLU or ReLU; both have biases and a layer norm, before them or
  * after the sum. */
-struct model_encoder {
-	struct model *m;
+struct ap_model_encoder {
+	struct ap_model *m;
 	int64_t batch, sequence, hidden, inner;
 	enum ap_dtype dtype;
 	bool fused, post_norm;
 	bool relu; /* else GeLU */
 	double dropout;
-	struct model_attention attention;
+	struct ap_model_attention attention;
 };
 
 /* Block dimensions from a model's, including name, dropout and attention. */
-struct model_encoder model_encoder_of(struct model *m, const struct model_params *p, int64_t sequence);
+struct ap_model_encoder ap_model_encoder_of(struct ap_model *m, const struct ap_model_params *p,
+	int64_t sequence);
 
 /* Shapes with a row per token, and with the batch as a separate dimension. */
-struct ap_shape model_encoder_rows(const struct model_encoder *e);
-struct ap_shape model_encoder_tokens(const struct model_encoder *e);
+struct ap_shape ap_model_encoder_rows(const struct ap_model_encoder *e);
+struct ap_shape ap_model_encoder_tokens(const struct ap_model_encoder *e);
 
 /* Returns x if there is no dropout. */
-ap_id model_encoder_dropout(const struct model_encoder *e, const char *scope, ap_id x,
+ap_id ap_model_encoder_dropout(const struct ap_model_encoder *e, const char *scope, ap_id x,
 	const char *name);
 
 /* Adds block `number` with scope "SCOPE/NUMBER-TransformerEncoderLayer" and parameters
- * "PARAM.NUMBER.". x and the result: model_encoder_tokens(). Resets the prefix of names. */
-ap_id model_encoder_block(const struct model_encoder *e, const char *scope, const char *param,
+ * "PARAM.NUMBER.". x and the result: ap_model_encoder_tokens(). Resets the prefix of names. */
+ap_id ap_model_encoder_block(const struct ap_model_encoder *e, const char *scope, const char *param,
 	int64_t number, ap_id x);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 #include "graph/graph.h"
 #include "harness.h"
-#include "tools/models.h"
+#include "model/families.h"
 
 enum { KINDS = 10 };
 
@@ -26,32 +26,32 @@ static void teardown(void)
 
 TEST_FIXTURE(setup, teardown)
 
-static struct model_params standard(const char *kind)
+static struct ap_model_params standard(const char *kind)
 {
-	struct model_params p = model_kind_find(kind)->standard;
+	struct ap_model_params p = ap_model_family_find(kind)->standard;
 
 	p.name = kind;
 	return p;
 }
 
 /* With two blocks, where there are blocks. */
-static struct model_params shallow(const char *kind)
+static struct ap_model_params shallow(const char *kind)
 {
-	struct model_params p = standard(kind);
+	struct ap_model_params p = standard(kind);
 
-	if (model_kind_find(kind)->takes & MODEL_HEADS)
+	if (ap_model_family_find(kind)->takes & AP_MODEL_HEADS)
 		p.layers = 2;
 	return p;
 }
 
-static struct model *make(const char *kind, const struct model_params *p)
+static struct ap_model *make(const char *kind, const struct ap_model_params *p)
 {
-	return model_kind_find(kind)->make(arena, p);
+	return ap_model_family_find(kind)->make(arena, p);
 }
 
-static struct model_params gpt(int64_t layers, int64_t hidden, int64_t heads)
+static struct ap_model_params gpt(int64_t layers, int64_t hidden, int64_t heads)
 {
-	struct model_params p = standard("gpt3");
+	struct ap_model_params p = standard("gpt3");
 
 	p.layers = layers;
 	p.hidden = hidden;
@@ -59,19 +59,19 @@ static struct model_params gpt(int64_t layers, int64_t hidden, int64_t heads)
 	return p;
 }
 
-static struct model *mix(void)
+static struct ap_model *mix(void)
 {
-	struct model_params p = standard("multiple_mix");
+	struct ap_model_params p = standard("multiple_mix");
 
 	return make("multiple_mix", &p);
 }
 
-static const char *text_of(const struct model *m)
+static const char *text_of(const struct ap_model *m)
 {
 	struct ap_str s;
 
 	ap_str_init(&s, arena);
-	model_write(m, ap_str_take, &s);
+	ap_model_write(m, ap_str_take, &s);
 	return s.s;
 }
 
@@ -85,7 +85,7 @@ static int occurrences(const char *text, const char *what)
 }
 
 /* Loads a model as a graph of this batch (0: its own) in so many micro-batches, without a warning. */
-static const struct ap_graph *load_in_parts(const struct model *m, int64_t batch,
+static const struct ap_graph *load_in_parts(const struct ap_model *m, int64_t batch,
 	int64_t micro_batches)
 {
 	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
@@ -108,7 +108,7 @@ static const struct ap_graph *load_in_parts(const struct model *m, int64_t batch
 	return g;
 }
 
-static const struct ap_graph *load(const struct model *m, int64_t batch)
+static const struct ap_graph *load(const struct ap_model *m, int64_t batch)
 {
 	return load_in_parts(m, batch, 1);
 }
@@ -124,11 +124,11 @@ static const struct ap_tensor *tensor(const struct ap_graph *g, const char *name
 /* 784*512 + 512 + 512*512 + 512 + 512*1 + 1; Flatten, 3 MatMul, 3 BiasAdd, 2 ReLU, 5 of the loss. */
 START_TEST(mix_is_the_sample)
 {
-	const struct model *m = mix();
+	const struct ap_model *m = mix();
 	const char *text = text_of(m);
 
-	ck_assert_int_eq(model_parameters(m), 665089);
-	ck_assert_uint_eq(model_operators(m), 14);
+	ck_assert_int_eq(ap_model_parameters(m), 665089);
+	ck_assert_uint_eq(ap_model_operators(m), 14);
 	ck_assert_int_eq(occurrences(text, "\"recompute\": true"), 2);
 	ck_assert_ptr_nonnull(strstr(text, "{\"name\": \"_backbone.relu1\", \"recompute\": true}"));
 	ck_assert_int_eq(occurrences(text, "\"shape\": [32, 32]"), 3);
@@ -144,7 +144,7 @@ END_TEST
  * those with heads, widths and activations of their own. */
 static const struct size {
 	const char *kind;
-	struct model_params p; /* where it is not 0: instead of the standard */
+	struct ap_model_params p; /* where it is not 0: instead of the standard */
 	int64_t parameters;
 } sizes[] = {
 	{"resnet50", {.classes = 1000}, 25557032},
@@ -174,9 +174,9 @@ static const struct size {
 	{"llama", {.layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .inner = 28672},
 		68976648192},
 	{"llama", {.hidden = 6144, .heads = 48, .kv_heads = 8, .inner = 24576,
-		.activation = MODEL_SQUARED_RELU, .vocabulary = 256000}, INT64_C(15628376064)},
+		.activation = AP_MODEL_SQUARED_RELU, .vocabulary = 256000}, INT64_C(15628376064)},
 	{"llama", {.layers = 48, .hidden = 2048, .heads = 32, .head_size = 128, .kv_heads = 4,
-		.inner = 6144, .activation = MODEL_GEGLU, .vocabulary = 151936}, INT64_C(3340437504)},
+		.inner = 6144, .activation = AP_MODEL_GEGLU, .vocabulary = 151936}, INT64_C(3340437504)},
 	{"mixtral", {0}, 46702792704},
 };
 
@@ -185,9 +185,9 @@ static int64_t choose(int64_t wanted, int64_t otherwise)
 	return wanted ? wanted : otherwise;
 }
 
-static struct model_params params_of(const struct size *s)
+static struct ap_model_params params_of(const struct size *s)
 {
-	struct model_params p = standard(s->kind);
+	struct ap_model_params p = standard(s->kind);
 
 	p.layers = choose(s->p.layers, p.layers);
 	p.hidden = choose(s->p.hidden, p.hidden);
@@ -204,26 +204,26 @@ static struct model_params params_of(const struct size *s)
 START_LOOP_TEST(published_sizes, AP_COUNT(sizes))
 {
 	const struct size *s = &sizes[_i];
-	struct model_params p = params_of(s);
+	struct ap_model_params p = params_of(s);
 
 	for (int flash = 0; flash < 2; flash++) {
 		p.flash = flash;
-		ck_assert_int_eq(model_parameters(make(s->kind, &p)), s->parameters);
+		ck_assert_int_eq(ap_model_parameters(make(s->kind, &p)), s->parameters);
 	}
 }
 END_TEST
 
 START_TEST(gpt_operators)
 {
-	struct model_params p = gpt(3, 256, 4);
-	uint32_t small = model_operators(make("gpt3", &p)), dropped;
+	struct ap_model_params p = gpt(3, 256, 4);
+	uint32_t small = ap_model_operators(make("gpt3", &p)), dropped;
 
 	ck_assert_uint_eq(small, 3 + 3 * 34 + 3 + 13);
 	p.dropout = 0.1;
-	dropped = model_operators(make("gpt3", &p));
+	dropped = ap_model_operators(make("gpt3", &p));
 	ck_assert_uint_eq(dropped, small + 1 + 3 * 3);
 	p.flash = true;
-	ck_assert_uint_eq(model_operators(make("gpt3", &p)), 3 + 1 + 3 * (34 - 8 + 2) + 3 + 13);
+	ck_assert_uint_eq(ap_model_operators(make("gpt3", &p)), 3 + 1 + 3 * (34 - 8 + 2) + 3 + 13);
 }
 END_TEST
 
@@ -245,7 +245,7 @@ END_TEST
 /* _i: bit 0 fused attention, bit 1 dropout. The batch is 8 instead of 64. */
 START_LOOP_TEST(gpt_loads, 4)
 {
-	struct model_params p = gpt(2, 256, 4);
+	struct ap_model_params p = gpt(2, 256, 4);
 	const struct ap_graph *g;
 	const struct ap_tensor *rows;
 
@@ -289,7 +289,7 @@ static const struct small {
 START_LOOP_TEST(every_model_loads, AP_COUNT(smalls))
 {
 	const struct small *s = &smalls[_i];
-	struct model_params p = shallow(s->kind);
+	struct ap_model_params p = shallow(s->kind);
 	const struct ap_graph *g;
 
 	p.flash = s->flash;
@@ -320,7 +320,7 @@ static const struct small fused[] = {
 
 START_LOOP_TEST(fused_models_load, AP_COUNT(fused))
 {
-	struct model_params p = shallow(fused[_i].kind);
+	struct ap_model_params p = shallow(fused[_i].kind);
 	const struct ap_graph *g;
 
 	p.flash = fused[_i].flash;
@@ -345,7 +345,7 @@ static int64_t elements(const struct ap_tensor *t)
 /* What BERT-large is without the heads of its pre-training. */
 START_TEST(bert_without_heads)
 {
-	struct model_params p = standard("bert");
+	struct ap_model_params p = standard("bert");
 	const struct ap_graph *g = load(make("bert", &p), 0);
 	int64_t n = 0;
 
@@ -363,7 +363,7 @@ START_TEST(resnet_is_the_sample)
 	static const char *const loss[] = {"ReduceMax-op0", "Sub-op0", "Exp-op0", "ReduceSum-op0",
 		"Div-op0", "OneHot-op0", "Log-op0", "Mul-op0", "ReduceSum-op1", "Mul-op1",
 		"ReduceMean-op0"};
-	struct model_params p = standard("resnet50");
+	struct ap_model_params p = standard("resnet50");
 	const char *text = text_of(make("resnet50", &p)), *at;
 	const struct ap_graph *g = load(make("resnet50", &p), 0);
 
@@ -390,7 +390,7 @@ END_TEST
 /* 4,096 tokens go to two of eight experts, 1,024 to each if they are fair, and a quarter more. */
 START_TEST(mixtral_deals_tokens_out)
 {
-	struct model_params p = standard("mixtral");
+	struct ap_model_params p = standard("mixtral");
 	const struct ap_graph *g;
 	const struct ap_tensor *t;
 
@@ -419,7 +419,7 @@ END_TEST
 /* Eight queries share a head of keys and of values: copied for small operators, not for the fused. */
 START_TEST(llama_groups_queries)
 {
-	struct model_params p = standard("llama");
+	struct ap_model_params p = standard("llama");
 	const struct ap_graph *g;
 
 	p.layers = 1;
@@ -440,7 +440,7 @@ END_TEST
 /* MindSpore cannot merge checkpoints of parameters whose names hold '-'. */
 START_LOOP_TEST(parameters_have_no_dash, KINDS)
 {
-	struct model_params p = shallow(model_kind_at((size_t)_i)->name);
+	struct ap_model_params p = shallow(ap_model_family_at((size_t)_i)->name);
 	const struct ap_graph *g = load(make(p.name, &p), 0);
 
 	for (uint32_t t = 0; t < g->ntensor; t++)
@@ -453,16 +453,16 @@ START_TEST(kinds_are_found)
 {
 	size_t n = 0;
 
-	for (; model_kind_at(n); n++)
-		ck_assert_ptr_eq(model_kind_find(model_kind_at(n)->name), model_kind_at(n));
+	for (; ap_model_family_at(n); n++)
+		ck_assert_ptr_eq(ap_model_family_find(ap_model_family_at(n)->name), ap_model_family_at(n));
 	ck_assert_uint_eq(n, KINDS);
-	ck_assert_ptr_null(model_kind_find("gpt4"));
+	ck_assert_ptr_null(ap_model_family_find("gpt4"));
 }
 END_TEST
 
 START_TEST(same_model_same_bytes)
 {
-	struct model_params p = gpt(2, 256, 4);
+	struct ap_model_params p = gpt(2, 256, 4);
 
 	ck_assert_str_eq(text_of(make("gpt3", &p)), text_of(make("gpt3", &p)));
 }

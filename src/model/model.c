@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tensors and operators of a model, and how they are written. */
-#include "tools/model.h"
+#include "model/model.h"
 
 #include <assert.h>
 #include <string.h>
@@ -18,12 +18,12 @@ struct tensor {
 };
 
 struct node {
-	struct model_op op;
+	struct ap_model_op op;
 	const char *name;
 	ap_id first; /* id of the first result */
 };
 
-struct model {
+struct ap_model {
 	struct ap_arena *arena;
 	const char *name, *optimizer, *prefix;
 	bool fused;
@@ -35,9 +35,9 @@ struct model {
 	AP_VEC(const char *) recomputed; /* cells */
 };
 
-struct model *model_create(struct ap_arena *arena, const char *name, const char *optimizer)
+struct ap_model *ap_model_create(struct ap_arena *arena, const char *name, const char *optimizer)
 {
-	struct model *m = AP_NEW(arena, struct model);
+	struct ap_model *m = AP_NEW(arena, struct ap_model);
 
 	m->arena = arena;
 	m->name = name;
@@ -48,32 +48,32 @@ struct model *model_create(struct ap_arena *arena, const char *name, const char 
 	return m;
 }
 
-struct ap_arena *model_arena(struct model *m)
+struct ap_arena *ap_model_arena(struct ap_model *m)
 {
 	return m->arena;
 }
 
-void model_fuse(struct model *m)
+void ap_model_fuse(struct ap_model *m)
 {
 	m->fused = true;
 }
 
-bool model_is_fused(const struct model *m)
+bool ap_model_is_fused(const struct ap_model *m)
 {
 	return m->fused;
 }
 
-void model_recompute(struct model *m, const char *cell)
+void ap_model_recompute(struct ap_model *m, const char *cell)
 {
 	AP_PUSH(m->arena, m->recomputed, cell);
 }
 
-void model_prefix(struct model *m, const char *prefix)
+void ap_model_prefix(struct ap_model *m, const char *prefix)
 {
 	m->prefix = prefix;
 }
 
-static ap_id add_tensor(struct model *m, const char *name, int kind, struct ap_shape shape)
+static ap_id add_tensor(struct ap_model *m, const char *name, int kind, struct ap_shape shape)
 {
 	struct tensor t = {.name = name, .kind = kind, .learned = kind == PARAM, .shape = shape};
 	bool fresh;
@@ -84,17 +84,17 @@ static ap_id add_tensor(struct model *m, const char *name, int kind, struct ap_s
 	return id;
 }
 
-ap_id model_input(struct model *m, const char *name, struct ap_shape shape)
+ap_id ap_model_input(struct ap_model *m, const char *name, struct ap_shape shape)
 {
 	return add_tensor(m, name, INPUT, shape);
 }
 
-ap_id model_param(struct model *m, const char *name, struct ap_shape shape)
+ap_id ap_model_param(struct ap_model *m, const char *name, struct ap_shape shape)
 {
 	return add_tensor(m, name, PARAM, shape);
 }
 
-ap_id model_state(struct model *m, const char *name, struct ap_shape shape)
+ap_id ap_model_state(struct ap_model *m, const char *name, struct ap_shape shape)
 {
 	ap_id id = add_tensor(m, name, PARAM, shape);
 
@@ -102,22 +102,22 @@ ap_id model_state(struct model *m, const char *name, struct ap_shape shape)
 	return id;
 }
 
-ap_id model_const(struct model *m, const char *name, struct ap_shape shape)
+ap_id ap_model_const(struct ap_model *m, const char *name, struct ap_shape shape)
 {
 	return add_tensor(m, name, CONST, shape);
 }
 
-ap_id model_number(struct model *m, const char *name, enum ap_dtype dtype)
+ap_id ap_model_number(struct ap_model *m, const char *name, enum ap_dtype dtype)
 {
 	ap_id id = ap_map_get_str(m->names, name);
 
 	if (id == AP_NONE)
-		return model_const(m, name, model_scalar(dtype));
+		return ap_model_const(m, name, ap_model_scalar(dtype));
 	assert(m->tensor.v[id].kind == CONST && m->tensor.v[id].shape.dtype == dtype);
 	return id;
 }
 
-ap_id model_find(const struct model *m, const char *name)
+ap_id ap_model_find(const struct ap_model *m, const char *name)
 {
 	ap_id id = ap_map_get_str(m->names, name);
 
@@ -125,13 +125,13 @@ ap_id model_find(const struct model *m, const char *name)
 	return id;
 }
 
-struct ap_shape model_shape(const struct model *m, ap_id tensor)
+struct ap_shape ap_model_shape(const struct ap_model *m, ap_id tensor)
 {
 	assert(tensor < m->tensor.n);
 	return m->tensor.v[tensor].shape;
 }
 
-int64_t model_parameters(const struct model *m)
+int64_t ap_model_parameters(const struct ap_model *m)
 {
 	int64_t sum = 0;
 
@@ -146,25 +146,25 @@ int64_t model_parameters(const struct model *m)
 	return sum;
 }
 
-uint32_t model_operators(const struct model *m)
+uint32_t ap_model_operators(const struct ap_model *m)
 {
 	return (uint32_t)m->node.n;
 }
 
-const char *model_scope(struct model *m, const char *scope, const char *cell)
+const char *ap_model_scope(struct ap_model *m, const char *scope, const char *cell)
 {
 	return ap_arena_printf(m->arena, "%s/%s", scope, cell);
 }
 
-const char *model_name(struct model *m, const char *prefix, const char *name)
+const char *ap_model_name(struct ap_model *m, const char *prefix, const char *name)
 {
 	return ap_arena_printf(m->arena, "%s.%s", prefix, name);
 }
 
 /* MindSpore numbers the operators of one type within their scope. */
-static const char *full_name(struct model *m, const struct model_op *op)
+static const char *full_name(struct ap_model *m, const struct ap_model_op *op)
 {
-	const char *kind = model_scope(m, op->scope, op->type);
+	const char *kind = ap_model_scope(m, op->scope, op->type);
 	ap_id id = ap_map_put_str(m->kinds, kind, NULL);
 
 	if (id == m->numbers.n)
@@ -172,7 +172,7 @@ static const char *full_name(struct model *m, const struct model_op *op)
 	return ap_arena_printf(m->arena, "%s-op%u", kind, (unsigned)m->numbers.v[id]++);
 }
 
-ap_id model_op(struct model *m, const struct model_op *op)
+ap_id ap_model_op(struct ap_model *m, const struct ap_model_op *op)
 {
 	struct node n = {*op, full_name(m, op), (ap_id)m->tensor.n};
 
@@ -186,15 +186,15 @@ ap_id model_op(struct model *m, const struct model_op *op)
 	return n.first;
 }
 
-ap_id model_op_one(struct model *m, struct model_op op, const char *name, struct ap_shape shape)
+ap_id ap_model_op_one(struct ap_model *m, struct ap_model_op op, const char *name, struct ap_shape shape)
 {
 	op.nout = 1;
 	op.out[0].name = name;
 	op.out[0].shape = shape;
-	return model_op(m, &op);
+	return ap_model_op(m, &op);
 }
 
-struct ap_shape model_shape_of(enum ap_dtype dtype, size_t rank, const int64_t *dim)
+struct ap_shape ap_model_shape_of(enum ap_dtype dtype, size_t rank, const int64_t *dim)
 {
 	struct ap_shape s = {.rank = (uint8_t)rank, .dtype = dtype};
 
@@ -204,9 +204,9 @@ struct ap_shape model_shape_of(enum ap_dtype dtype, size_t rank, const int64_t *
 	return s;
 }
 
-struct ap_shape model_scalar(enum ap_dtype dtype)
+struct ap_shape ap_model_scalar(enum ap_dtype dtype)
 {
-	return model_shape_of(dtype, 0, NULL);
+	return ap_model_shape_of(dtype, 0, NULL);
 }
 
 static void write_tensor(struct ap_jw *w, const struct tensor *t)
@@ -222,7 +222,7 @@ static void write_tensor(struct ap_jw *w, const struct tensor *t)
 	ap_jw_end(w);
 }
 
-static void write_tensors(struct ap_jw *w, const struct model *m, const char *key, int kind)
+static void write_tensors(struct ap_jw *w, const struct ap_model *m, const char *key, int kind)
 {
 	ap_jw_key(w, key);
 	ap_jw_arr(w);
@@ -258,7 +258,7 @@ static void write_attr(struct ap_jw *w, const struct ap_attr *a)
 	}
 }
 
-static void write_attrs(struct ap_jw *w, const struct model_op *op)
+static void write_attrs(struct ap_jw *w, const struct ap_model_op *op)
 {
 	if (!op->nattr)
 		return;
@@ -269,7 +269,7 @@ static void write_attrs(struct ap_jw *w, const struct model_op *op)
 	ap_jw_end(w);
 }
 
-static void write_node(struct ap_jw *w, const struct model *m, const struct node *n)
+static void write_node(struct ap_jw *w, const struct ap_model *m, const struct node *n)
 {
 	ap_jw_obj_flat(w);
 	ap_jw_kstr(w, "name", n->name);
@@ -292,7 +292,7 @@ static void write_node(struct ap_jw *w, const struct model *m, const struct node
 	ap_jw_end(w);
 }
 
-static void write_cells(struct ap_jw *w, const struct model *m)
+static void write_cells(struct ap_jw *w, const struct ap_model *m)
 {
 	if (!m->recomputed.n)
 		return;
@@ -307,7 +307,7 @@ static void write_cells(struct ap_jw *w, const struct model *m)
 	ap_jw_end(w);
 }
 
-void model_write(const struct model *m, ap_write_fn *write, void *user)
+void ap_model_write(const struct ap_model *m, ap_write_fn *write, void *user)
 {
 	struct ap_jw w;
 

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/model.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "model/families.h"
+
+#define SUFFIX ".json"
+
+/* ---- graphs from dimensions ---- */
+
+static const struct option { /* a setting that gives a dimension */
+	enum ap_setting_id id;
+	uint32_t bit; /* of ap_model_family.takes; 0: all families read it */
+	size_t offset; /* in struct ap_model_params */
+} options[] = {
+#define OPTION(setting, bit, field) {AP_SET_##setting, bit, offsetof(struct ap_model_params, field)},
+	OPTION(model_name, 0, name)
+	OPTION(batch, 0, batch)
+	OPTION(layers, AP_MODEL_LAYERS, layers)
+	OPTION(hidden, AP_MODEL_HIDDEN, hidden)
+	OPTION(heads, AP_MODEL_HEADS, heads)
+	OPTION(kv_heads, AP_MODEL_KV_HEADS, kv_heads)
+	OPTION(head_size, AP_MODEL_HEAD_SIZE, head_size)
+	OPTION(inner, AP_MODEL_INNER, inner)
+	OPTION(sequence, AP_MODEL_SEQUENCE, sequence)
+	OPTION(vocabulary, AP_MODEL_VOCABULARY, vocabulary)
+	OPTION(classes, AP_MODEL_CLASSES, classes)
+	OPTION(experts, AP_MODEL_EXPERTS, experts)
+	OPTION(active, AP_MODEL_ACTIVE, active)
+	OPTION(capacity, AP_MODEL_CAPACITY, capacity)
+	OPTION(attention, AP_MODEL_ATTENTION, flash)
+	OPTION(activation, AP_MODEL_ACTIVATION, activation)
+	OPTION(dtype, AP_MODEL_DTYPE, dtype)
+	OPTION(kernels, AP_MODEL_KERNELS, fused)
+	OPTION(dropout, AP_MODEL_DROPOUT, dropout)
+#undef OPTION
+};
+
+static const struct option *option_of(enum ap_setting_id id)
+{
+	for (size_t i = 0; i < AP_COUNT(options); i++)
+		if (options[i].id == id)
+			return &options[i];
+	return NULL;
+}
+
+static bool reads(const struct ap_model_family *f, const struct option *o)
+{
+	return !o->bit || (f->takes & o->bit);
+}
+
+/* Puts a setting that was given into the parameters. */
+static void assign(const struct ap_settings *set, const struct option *o, struct ap_model_params *p)
+{
+	const struct ap_setting_row *row = ap_setting_at(o->id);
+	const void *from = (const char *)set + row->offset;
+	void *into = (char *)p + o->offset;
+	int choice = -1;
+
+	if (row->type == AP_SET_CHOICE)
+		memcpy(&choice, from, sizeof choice);
+	switch (row->type) {
+	case AP_SET_INT:
+		memcpy(into, from, sizeof(int64_t));
+		break;
+	case AP_SET_NUM:
+		memcpy(into, from, sizeof(double));
+		break;
+	case AP_SET_TEXT:
+		memcpy(into, from, sizeof(const char *));
+		break;
+	default:
+		if (o->bit == AP_MODEL_ATTENTION)
+			p->flash = choice == AP_ATTENTION_FLASH;
+		else if (o->bit == AP_MODEL_KERNELS)
+			p->fused = choice == AP_KERNELS_FUSED;
+		else if (o->bit == AP_MODEL_ACTIVATION)
+			p->activation = (enum ap_model_activation)choice;
+		else
+			p->dtype = ap_dtype_find(row->choices((size_t)choice));
+	}
+}
+
+static enum ap_status no_family(struct ap_ctx *ctx, const char *name)
+{
+	const struct ap_model_family *f;
+	struct ap_str names;
+
+	ap_str_init(&names, ctx->arena);
+	for (size_t i = 0; (f = ap_model_family_at(i)); i++)
+		ap_str_addf(&names, "%s%s", i ? ", " : "", f->name);
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+		"there is no family of networks \"%s\"; expected one of %s",
+		ap_diag_name(ctx->diag, name), names.s);
+}
+
+/* Reports every setting that is given, but that the family does not read. */
+static enum ap_status check_read(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_model_family *f)
+{
+	struct ap_str names;
+
+	ap_str_init(&names, ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(options); i++)
+		if (reads(f, &options[i]))
+			ap_str_addf(&names, "%s%s", names.len ? ", " : "",
+				ap_option_spelling(ctx->arena, "--", ap_setting_at(options[i].id)));
+	for (size_t i = 0; i < AP_COUNT(options); i++)
+		if (!reads(f, &options[i]) && ap_setting_given(set, options[i].id))
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: the family %s does not read it; it reads %s",
+				set->name[options[i].id], f->name, names.s);
+	return ap_diag_status(ctx->diag);
+}
+
+static enum ap_status settle(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_model_family *f, struct ap_model_params *p)
+{
+	enum { BATCH_MOST = 1 << 28 };
+	const char *why, *standard = NULL;
+	uint32_t bit = 0;
+
+	AP_TRY(check_read(ctx, set, f));
+	for (size_t i = 0; i < AP_COUNT(options); i++)
+		if (ap_setting_given(set, options[i].id))
+			assign(set, &options[i], p);
+	if (p->batch > BATCH_MOST)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: expected at most %d",
+			ap_setting_said(ctx, set, AP_SET_batch), BATCH_MOST);
+	if ((f->takes & AP_MODEL_DROPOUT) && p->dropout >= 1)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: drops all that is computed; expected less than 1",
+			ap_setting_said(ctx, set, AP_SET_dropout));
+	if ((f->takes & AP_MODEL_CAPACITY) && p->capacity <= 0)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: leaves experts no places; expected more than 0",
+			ap_setting_said(ctx, set, AP_SET_capacity));
+	why = ap_model_refuses(f, p, &bit);
+	if (why && !bit)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", f->name, why);
+	for (size_t i = 0; i < AP_COUNT(options) && why; i++)
+		if (options[i].bit == bit && ap_setting_given(set, options[i].id))
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s",
+				ap_setting_said(ctx, set, options[i].id), why);
+		else if (options[i].bit == bit &&
+			ap_model_reads(ctx->arena, f->name, options[i].id, &standard))
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s %s, the standard of the family %s: %s",
+				ap_option_spelling(ctx->arena, "--", ap_setting_at(options[i].id)),
+				standard ? standard : "", f->name, why);
+	return AP_OK;
+}
+
+enum ap_status ap_model_graph(struct ap_writing *to, const char *family)
+{
+	const struct ap_model_family *f = ap_model_family_find(family);
+	struct ap_model_params p;
+	struct ap_output_sink sink;
+
+	if (!f)
+		return no_family(to->ctx, family);
+	p = f->standard;
+	p.name = f->name;
+	AP_TRY(settle(to->ctx, to->set, f, &p));
+	AP_TRY(ap_out_check(to, NULL));
+	ap_ctx_phase(to->ctx, "building");
+	AP_TRY(ap_out_open(to, to->set->graph_out ? to->set->graph_out : "-", &sink));
+	ap_model_write(f->make(to->ctx->arena, &p), ap_output_write_fn, &sink);
+	return ap_out_commit(to);
+}
+
+const char *ap_model_name_at(size_t i)
+{
+	return ap_model_family_at(i) ? ap_model_family_at(i)->name : NULL;
+}
+
+bool ap_model_reads(struct ap_arena *arena, const char *family, enum ap_setting_id id,
+	const char **standard)
+{
+	const struct ap_model_family *f = ap_model_family_find(family);
+	const struct option *o = option_of(id);
+	const char *at;
+	int64_t n;
+
+	*standard = NULL;
+	if (!f || !o || !reads(f, o))
+		return false;
+	at = (const char *)&f->standard + o->offset;
+	if (ap_setting_at(id)->type == AP_SET_INT) {
+		memcpy(&n, at, sizeof n);
+		*standard = n ? ap_arena_printf(arena, "%" PRId64, n) : NULL;
+	} else if (o->bit == AP_MODEL_DTYPE) {
+		*standard = ap_dtype_name(f->standard.dtype);
+	} else if (o->bit == AP_MODEL_ACTIVATION) {
+		*standard = ap_model_activation_name(f->standard.activation);
+	} else if (o->bit == AP_MODEL_CAPACITY) {
+		*standard = ap_arena_printf(arena, "%g", f->standard.capacity);
+	}
+	return true;
+}
+
+/* ---- the bundled models ---- */
+
+const char *ap_models_folder(struct ap_arena *arena)
+{
+	const char *given = getenv("AUTOPAR_PLAN_MODELS");
+	char self[4096];
+	ssize_t len;
+
+	if (given && *given)
+		return given;
+	len = readlink("/proc/self/exe", self, sizeof self);
+	while (len > 0 && len < (ssize_t)sizeof self && self[len - 1] != '/')
+		len--;
+	if (len > 0 && len < (ssize_t)sizeof self) {
+		const char *beside = ap_arena_printf(arena, "%.*sautopar-plan-models", (int)len, self);
+
+		if (ap_file_is_folder(beside))
+			return beside;
+	}
+	return AP_MODELS_DIR;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum ap_status read_names(struct ap_arena *arena, const char *folder, struct ap_model_names *out)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	*out = (struct ap_model_names){0};
+	if (!dir)
+		return AP_IO;
+	while ((entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name);
+
+		if (*entry->d_name != '.' && ap_file_suffix(entry->d_name, SUFFIX))
+			AP_PUSH(arena, *out, ap_arena_strndup(arena, entry->d_name, len - strlen(SUFFIX)));
+	}
+	closedir(dir);
+	if (out->n)
+		qsort(out->v, out->n, sizeof *out->v, compare);
+	return AP_OK;
+}
+
+enum ap_status ap_models_find(struct ap_ctx *ctx, struct ap_model_names *out)
+{
+	struct ap_where where = {.file = ap_models_folder(ctx->arena)};
+
+	if (read_names(ctx->arena, where.file, out) == AP_OK)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &where, NULL,
+		"cannot open: %s; the bundled models should be there, or where AUTOPAR_PLAN_MODELS says",
+		strerror(errno));
+}
+
+/* Names that share a beginning with name, or differ from it in a third of its letters at most; else all. */
+static const char *near_names(struct ap_ctx *ctx, const struct ap_model_names *names, const char *name)
+{
+	struct ap_str all, near;
+
+	ap_str_init(&all, ctx->arena);
+	ap_str_init(&near, ctx->arena);
+	for (size_t i = 0; i < names->n; i++) {
+		const char *each = ap_diag_name(ctx->diag, names->v[i]);
+		int far = (int)strlen(name) / 3;
+
+		ap_str_addf(&all, "%s%s", all.len ? ", " : "", each);
+		if (!strncmp(name, names->v[i], 4) || ap_str_distance(name, names->v[i], far) <= far)
+			ap_str_addf(&near, "%s%s", near.len ? ", " : "", each);
+	}
+	return near.len ? near.s : all.s;
+}
+
+enum ap_status ap_model_file(struct ap_ctx *ctx, const char *path, const char **file)
+{
+	const char *folder;
+	struct ap_model_names names;
+
+	*file = path;
+	if (!strcmp(path, "-") || strchr(path, '/') || ap_file_suffix(path, SUFFIX) ||
+		access(path, F_OK) == 0)
+		return AP_OK;
+	folder = ap_models_folder(ctx->arena);
+	*file = ap_path_join(ctx->arena, folder, ap_arena_printf(ctx->arena, "%s" SUFFIX, path));
+	if (access(*file, F_OK) == 0)
+		return AP_OK;
+	if (read_names(ctx->arena, folder, &names) != AP_OK || !names.n) {
+		*file = path; /* the reader says that there is none */
+		return AP_OK;
+	}
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_IO, &(struct ap_where){.file = path}, NULL,
+		"there is no such file, and no bundled model of this name; expected a file, or one of %s",
+		near_names(ctx, &names, path));
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks that need no file of the user: graphs made from the dimensions of a family, and the bundled
+ * models, found by their names. */
+#ifndef AP_API_MODEL_H
+#define AP_API_MODEL_H
+
+#include "api/outputs.h"
+
+/* Writes the graph of a family of networks, whose dimensions are settings, to set->graph_out or standard
+ * output. AP_USAGE for an unknown family, a setting that it does not read, or dimensions that make no
+ * network. */
+enum ap_status ap_model_graph(struct ap_writing *to, const char *family);
+
+/* Name of family i; NULL past the end. */
+const char *ap_model_name_at(size_t i);
+
+/* Does the family read the setting? *standard: its value where it is not given, in the arena; NULL if a rule
+ * gives that. */
+bool ap_model_reads(struct ap_arena *arena, const char *family, enum ap_setting_id id,
+	const char **standard);
+
+/* The folder of the bundled models: what AUTOPAR_PLAN_MODELS names; that of the source, for a program that
+ * lies where it was built; or that of the installation. Owned by the arena. */
+const char *ap_models_folder(struct ap_arena *arena);
+
+struct ap_model_names {
+	const char **v; /* sorted */
+	size_t n, cap;
+};
+
+/* The names of the bundled models: files of the folder, without .json. AP_IO. */
+enum ap_status ap_models_find(struct ap_ctx *ctx, struct ap_model_names *out);
+
+/* The file of a graph: path itself if there is such a file, or if it has a slash or ends in .json; else the
+ * bundled model of that name. AP_IO, with names that are near, if there is neither. */
+enum ap_status ap_model_file(struct ap_ctx *ctx, const char *path, const char **file);
+
+#endif
