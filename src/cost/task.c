@@ -366,25 +366,85 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 
 struct sharing { /* what operands that may share a copy have in common; compared by its bytes */
 	const struct ap_op_row *row;
-	ap_id tensor;
+	ap_id tensor; /* the first of those alike */
 	uint32_t operand, recompute_set;
 	int32_t stage, segment;
 	uint8_t dtype, batch, grad, kept, again, cast, spare[6];
 };
 
+/* What operand x of node i reads, as those that may share it would say; like: see find_likes(). */
+static struct sharing sharing_of(const struct filling *k, const ap_id *like, ap_id i, uint16_t x)
+{
+	const struct ap_node *node = &k->g->node[i];
+	const struct ap_task_operand *in = &k->in[i][x];
+
+	return (struct sharing){.row = node->bound.row, .tensor = like[node->in[x]], .operand = x,
+		.recompute_set = k->task[i].recompute_set, .stage = node->stage,
+		.segment = node->segment, .dtype = (uint8_t)node->bound.in[x].dtype,
+		.batch = in->batch, .grad = in->grad, .kept = in->kept, .again = in->again,
+		.cast = in->cast};
+}
+
+struct view { /* what equal views of one tensor have in common; compared by its bytes */
+	struct sharing in;
+	int64_t dim[AP_MAX_RANK];
+	uint64_t rank, batch;
+};
+
+/* Finds equal views; like: the first tensor that holds what each one does, itself or the result of one. */
+static void find_likes(struct ap_ctx *ctx, const struct filling *k, ap_id *like)
+{
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	AP_VEC(ap_id) first = {0};
+
+	for (ap_id t = 0; t < k->g->ntensor; t++)
+		like[t] = t;
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *node = &k->g->node[i];
+		const struct ap_tensor *t;
+		struct view key;
+		bool fresh;
+		ap_id id;
+
+		if (!ap_op_is_view(node->bound.row) || node->bound.nin != 1 || node->bound.nout != 1 ||
+			node->once || k->in[i][0].kind != AP_TENSOR_ACT || k->in[i][0].returns)
+			continue;
+		t = &k->g->tensor[node->out[0]];
+		memset(&key, 0, sizeof key);
+		key.in = sharing_of(k, like, i, 0);
+		key.rank = t->shape.rank;
+		key.batch = t->batch;
+		memcpy(key.dim, t->shape.dim, t->shape.rank * sizeof *key.dim);
+		id = ap_map_put(seen, &key, sizeof key, &fresh);
+		if (fresh)
+			AP_PUSH(ctx->scratch, first, i);
+		k->task[i].like = first.v[id];
+		like[node->out[0]] = k->g->node[first.v[id]].out[0];
+	}
+}
+
 /* Finds sharers of activations that a pass over a micro-batch reads. */
 static void find_sharers(struct ap_ctx *ctx, const struct filling *k)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	ap_id *like = AP_NEW_N(ctx->scratch, ap_id, k->g->ntensor);
 	struct ap_map *seen = ap_map_create(ctx->scratch);
 	struct {
 		struct ap_task_operand *in;
 		ap_id id;
 	} *found;
-	AP_VEC(uint32_t) count = {0};
-	AP_VEC(ap_id) first = {0};
+	struct several {
+		ap_id first, tensor; /* the first node, and what it reads */
+		uint32_t n;
+		bool apart;
+	};
+	uint32_t *uses = AP_NEW_N(ctx->scratch, uint32_t, k->g->ntensor); /* of all tensors alike */
+	AP_VEC(struct several) groups = {0};
 	size_t n = 0, operands = 0;
 
+	find_likes(ctx, k, like);
+	for (ap_id t = 0; t < k->g->ntensor; t++)
+		uses[like[t]] += k->g->tensor[t].nuse;
 	for (ap_id i = 0; i < k->g->nnode; i++)
 		operands += k->g->node[i].bound.nin;
 	found = ap_arena_alloc_raw(ctx->scratch, operands + 1, sizeof *found);
@@ -393,34 +453,34 @@ static void find_sharers(struct ap_ctx *ctx, const struct filling *k)
 
 		for (uint16_t x = 0; x < node->bound.nin; x++) {
 			struct ap_task_operand *in = &k->in[i][x];
-			struct sharing key = {.row = node->bound.row, .tensor = node->in[x], .operand = x,
-				.recompute_set = k->task[i].recompute_set, .stage = node->stage,
-				.segment = node->segment, .dtype = (uint8_t)node->bound.in[x].dtype,
-				.batch = in->batch, .grad = in->grad, .kept = in->kept,
-				.again = in->again, .cast = in->cast};
+			struct sharing key;
 			bool fresh;
 			ap_id id;
 
 			if (in->kind != AP_TENSOR_ACT || node->once || node->peer >= 0 || in->returns ||
-				k->g->tensor[node->in[x]].nuse < 2)
+				uses[like[node->in[x]]] < 2)
 				continue;
+			key = sharing_of(k, like, i, x);
 			id = ap_map_put(seen, &key, sizeof key, &fresh);
 			if (fresh) {
-				AP_PUSH(ctx->scratch, count, 0);
-				AP_PUSH(ctx->scratch, first, i);
+				struct several of = {i, node->in[x], 0, false};
+
+				AP_PUSH(ctx->scratch, groups, of);
 			}
-			count.v[id]++;
+			groups.v[id].n++;
+			groups.v[id].apart |= groups.v[id].tensor != node->in[x];
 			found[n].in = in;
 			found[n++].id = id;
 		}
 	}
 	for (size_t j = 0; j < n; j++) {
-		uint32_t sharers = count.v[found[j].id];
+		const struct several *of = &groups.v[found[j].id];
 
-		if (sharers == 1)
+		if (of->n == 1)
 			continue;
-		found[j].in->sharers = sharers < UINT16_MAX ? (uint16_t)sharers : UINT16_MAX;
-		found[j].in->sharer = first.v[found[j].id];
+		found[j].in->sharers = of->n < UINT16_MAX ? (uint16_t)of->n : UINT16_MAX;
+		found[j].in->sharer = of->first;
+		found[j].in->apart = of->apart;
 	}
 	ap_arena_release(ctx->scratch, mark);
 }
@@ -447,6 +507,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		k.task[i].in = k.in[i];
 		k.task[i].out = k.out[i];
 		k.task[i].keep_comm = again[i].keep_comm;
+		k.task[i].like = AP_NONE;
 		fill_task(&k, step, i);
 	}
 	/* how inputs arrive, if given */

@@ -27,11 +27,14 @@ struct ap_task_operand {
 	uint8_t batch; /* dimensions that carry the batch */
 	uint16_t share; /* of a lent result: number of operands that may read it in place; else 0 */
 	struct ap_arrival arrival; /* of a graph input */
-	/* Operands at the same place of operators of one kind that read one tensor in one pass, and keep
-	 * it, make it again and give it a gradient alike, share the copy that is made for them where they
-	 * want the same layout (generic). Not in the signature. */
+	/* Operands at the same place of operators of one kind that read one tensor in one pass, or
+	 * what equal views make of it, and keep it, make it again and give it a gradient alike, share
+	 * the copy that is made for them where they want the same layout (generic). Not in the
+	 * signature. */
 	uint16_t sharers; /* number of such operands, with this one; 0: there is no other */
 	ap_id sharer; /* the first of their nodes; AP_NONE */
+	bool apart; /* they do not all read one tensor, but what equal views make of one: the copy may be
+	               there before what this operand reads, which is not waited for */
 };
 struct ap_task_result {
 	bool kept; /* held, and charged to this operator, because a backward pass (its own or a
@@ -68,6 +71,8 @@ struct ap_task {
 	bool keep_comm; /* except results of its forward communication, if any */
 	uint32_t recompute_sets; /* sets recomputed one at a time in its stage: additive memory
 	                            charges each with its part of one; 0 if in none */
+	ap_id like; /* of a view of an activation: the first one that makes the same of the same, itself or
+	               another; not in the signature */
 	uint32_t recompute_set; /* id of its set, not part of the signature; AP_NONE unless it is
 	                           recomputed or redistributes an operand again */
 	bool cross_batch; /* a reduction whose partial results may stay unsummed */

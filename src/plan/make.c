@@ -55,8 +55,13 @@ struct move_key { /* without padding */
 struct share_key { /* of a copy that operands may share; without padding */
 	struct ap_layout b;
 	struct ap_axes partial;
-	ap_id tensor, first;
+	ap_id tensor, first; /* tensor: as of result_of_view() */
 	uint32_t operand;
+};
+
+struct view_key { /* of a view's result; without padding */
+	ap_id tensor, like;
+	int32_t count[AP_MAX_FACTOR];
 };
 
 struct listing {
@@ -232,6 +237,24 @@ static void settle(struct ap_plan_maker *k, const struct ap_plan *p, struct ap_p
 	}
 }
 
+/* Where view v holds what an equal one before it does, on the same ranks: that one's result; else its own.
+ * held: the same of the tensors before it; views: of all before it, to their results. */
+static ap_id result_of_view(struct ap_plan_maker *k, const struct ap_plan *p, ap_id v, const ap_id *held,
+	struct ap_map *views, ap_id *result)
+{
+	const struct ap_node *n = &p->graph->node[v];
+	struct view_key key = {.tensor = held[n->in[0]], .like = k->blank.task[v].like};
+	bool fresh;
+	ap_id id;
+
+	memcpy(key.count, ap_placement_counts(k->ctx->scratch, &p->op[v].place),
+		n->bound.nfactor * sizeof *key.count);
+	id = ap_map_put(views, &key, offsetof(struct view_key, count[n->bound.nfactor]), &fresh);
+	if (fresh)
+		result[id] = n->out[0];
+	return result[id];
+}
+
 static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, struct ap_plan *p,
 	struct ap_plan_op *op)
 {
@@ -239,13 +262,19 @@ static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, str
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
 	AP_VEC(struct ap_plan_move) moves = {0};
 	AP_VEC(uint32_t) leader = {0}; /* redistributions by shared */
-	struct ap_map *shared = ap_map_create(k->ctx->scratch);
+	struct ap_map *shared = ap_map_create(k->ctx->scratch), *views = ap_map_create(k->ctx->scratch);
+	ap_id *held = ap_arena_alloc_raw(k->ctx->scratch, g->ntensor, sizeof *held);
+	ap_id *result = ap_arena_alloc_raw(k->ctx->scratch, g->nnode, sizeof *result); /* by views */
 
-	for (ap_id v = 0; v < g->nnode; v++)
+	for (ap_id t = 0; t < g->ntensor; t++)
+		held[t] = t;
+	for (ap_id v = 0; v < g->nnode; v++) {
+		if (k->blank.task[v].like != AP_NONE)
+			held[g->node[v].out[0]] = result_of_view(k, p, v, held, views, result);
 		for (uint32_t i = 0; i < g->node[v].bound.nin; i++) {
 			ap_id tensor = g->node[v].in[i], sharer = k->blank.task[v].in[i].sharer;
 			const struct ap_tensor *t = &g->tensor[tensor];
-			struct share_key key = {.tensor = tensor, .first = sharer, .operand = i};
+			struct share_key key = {.tensor = held[tensor], .first = sharer, .operand = i};
 			struct ap_layout a = {0};
 			struct ap_plan_move m;
 
@@ -277,6 +306,7 @@ static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, str
 			m.operand = i;
 			AP_PUSH(k->ctx->scratch, moves, m);
 		}
+	}
 	settle(k, p, moves.v, moves.n, op);
 	p->nmove = (uint32_t)moves.n;
 	p->move = ap_arena_memdup(arena, moves.v, moves.n * sizeof *moves.v);

@@ -167,7 +167,8 @@ static void add_edge(struct tracing *x, struct edges *out, uint32_t from, uint32
 }
 
 /* Those that wait for what run i makes in the same part. Where a redistribution is made again behind a run
- * that is not run again, nothing before it waits. */
+ * that is not run again, nothing before it waits; and it is not waited for where its copy may be that of what
+ * another view made. */
 static void list_edges(struct tracing *x, const struct pass *pass, uint32_t i, struct edges *out)
 {
 	const struct run *r = &pass->runs.v[i];
@@ -182,7 +183,8 @@ static void list_edges(struct tracing *x, const struct pass *pass, uint32_t i, s
 
 		if (in->grad && in->kind == AP_TENSOR_ACT && !in->returns && from != AP_NONE &&
 			part_of[from] == part_of[r->node])
-			add_edge(x, out, i, x->at[RUN_BACKWARD][from], x->first[r->node] + k, BACK);
+			add_edge(x, out, i, x->at[RUN_BACKWARD][from], in->apart ? AP_NONE :
+				x->first[r->node] + k, BACK);
 	}
 	for (uint32_t o = 0; o < n->bound.nout && r->kind <= RUN_AGAIN; o++) {
 		const struct ap_tensor *t = &g->tensor[n->out[o]];
@@ -190,7 +192,8 @@ static void list_edges(struct tracing *x, const struct pass *pass, uint32_t i, s
 		for (uint32_t u = 0; u < t->nuse; u++) {
 			ap_id reader = t->use[u].node;
 			bool again = r->kind == RUN_AGAIN;
-			bool moves = !again || x->p->task[reader].in[t->use[u].operand].again;
+			const struct ap_task_operand *in = &x->p->task[reader].in[t->use[u].operand];
+			bool moves = !in->apart && (!again || in->again);
 
 			if (part_of[reader] != part_of[r->node] ||
 				(again && x->set_of[reader] != x->set_of[r->node]))

@@ -21,6 +21,7 @@
 #include "plan/plan.h"
 #include "planfile/plan_form.h"
 #include "route/route.h"
+#include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/reshard.h"
 
@@ -1255,15 +1256,41 @@ static bool hold_ends(struct book *b, const struct ap_jv *m, ap_id from, const s
 	return strcmp(book_str(m, "tensor"), ap_jv_str(t->where)) == 0;
 }
 
-/* One that reads the copy of another: of the same tensor, between the same layouts, for the same place of an
- * operator of the same type; it costs nothing itself. */
+/* Do two tensors hold the same: are they one, or made of one by the same views, cut alike? */
+static bool hold_the_same(const struct book *b, ap_id x, ap_id y)
+{
+	for (uint32_t n = 0; x != y; n++) {
+		const struct book_tensor *t = &b->tensor.v[x], *u = &b->tensor.v[y];
+		const struct ap_op_row *row;
+		const struct book_op *p, *q;
+
+		if (n > b->nop || t->source != BOOK_RESULT || u->source != BOOK_RESULT ||
+			t->shape.n != u->shape.n ||
+			memcmp(t->shape.v, u->shape.v, t->shape.n * sizeof *t->shape.v) != 0)
+			return false;
+		p = &b->op[t->op];
+		q = &b->op[u->op];
+		row = ap_op_next(NULL, book_str(p->v, "type"));
+		if (!row || !ap_op_is_view(row) || strcmp(row->name, book_str(q->v, "type")) != 0 ||
+			p->nin != 1 || q->nin != 1 || p->stage != q->stage || p->segment != q->segment ||
+			!ap_layout_equal(&p->in_layout[0], &q->in_layout[0]) ||
+			!ap_layout_equal(&p->out_layout[0], &q->out_layout[0]))
+			return false;
+		x = p->in[0];
+		y = q->in[0];
+	}
+	return true;
+}
+
+/* One that reads the copy of another: of the same tensor, or what equal views make of it, between the same
+ * layouts, for the same place of an operator of the same type; it costs nothing itself. */
 static void hold_shared(struct book *b, const struct ap_jv *m, uint32_t own, const struct book_op *op)
 {
 	static const char *const same[] = {"from_layout", "to_layout"}, why[] = "as of what it shares";
 	static const char *const none[] = {"bytes", "kept_bytes", "forward_s", "backward_s"};
 	int64_t at = book_int(b, m, "shares");
 	const struct ap_jv *leader;
-	ap_id to;
+	ap_id to, tensor;
 
 	if (at >= own || ap_jv_get(b->move[at], "shares")) {
 		book_fault(b, ap_jv_get(m, "shares"), "is no redistribution before this one that has a copy");
@@ -1274,7 +1301,9 @@ static void hold_shared(struct book *b, const struct ap_jv *m, uint32_t own, con
 	for (size_t i = 0; i < AP_COUNT(same); i++)
 		if (!same_lists(ap_jv_get(m, same[i]), ap_jv_get(leader, same[i])))
 			book_fault(b, ap_jv_get(m, same[i]), "is not that of what it shares");
-	book_want_str(b, m, "tensor", book_str(leader, "tensor"), why);
+	tensor = ap_map_get_str(b->tensor_names, book_str(leader, "tensor"));
+	if (tensor == AP_NONE || !hold_the_same(b, op->in[book_int(b, m, "operand")], tensor))
+		book_fault(b, ap_jv_get(m, "tensor"), "is not that of what it shares, nor an equal view");
 	book_want_int(b, m, "operand", book_int(b, leader, "operand"), why);
 	book_want_num(b, m, "objective_s", book_num(leader, "objective_s"), why);
 	for (size_t i = 0; i < AP_COUNT(none); i++)

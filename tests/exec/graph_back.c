@@ -59,6 +59,27 @@ void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out)
 	ex_graph_add(r, &r->grad[out], &s);
 }
 
+/* Gradients of tensor a go with those of b, which equal views made of the same. */
+static void mix(struct ex_graph_run *r, ap_id a, ap_id b)
+{
+	const struct ap_graph *g = r->p->graph;
+
+	if (!r->mixed)
+		r->mixed = AP_NEW_N(r->w->ctx->scratch, bool, g->ntensor);
+	for (; a != b; a = g->node[g->tensor[a].producer].in[0], b = g->node[g->tensor[b].producer].in[0])
+		r->mixed[a] = r->mixed[b] = true;
+}
+
+void ex_graph_compare_gradient(struct ex_graph_run *r, ap_id node, int i, const struct ex_shards *got)
+{
+	ap_id tensor = r->p->graph->node[node].out[i];
+	const struct ex_oper *o = &r->p->oper[node];
+
+	if (o->out_grad[i] && !(r->mixed && r->mixed[tensor]))
+		ex_graph_compare(r, "gradient", tensor, got, &r->truth->batch[r->batch].grad[tensor], &o->out[i],
+			ex_graph_holds(r));
+}
+
 bool ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g)
 {
 	const struct ex_program_move *m = ex_program_move_to(r->p, node, (uint32_t)i);
@@ -66,6 +87,9 @@ bool ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_sha
 	if (!r->waiting)
 		r->waiting = AP_NEW_N(r->w->ctx->scratch, struct ex_shards, r->p->nmove);
 	if (m && m->shares != AP_NONE) {
+		const struct ex_program_move *own = &r->p->move[m->shares];
+
+		mix(r, r->p->graph->node[node].in[i], r->p->graph->node[own->node].in[own->operand]);
 		ex_graph_add(r, &r->waiting[m->shares], g);
 		return false;
 	}
@@ -95,9 +119,7 @@ static void backward(struct ex_graph_run *r, ap_id node)
 		if (!r->grad[n->out[i]].of)
 			r->grad[n->out[i]] = ex_like(r->w->ctx->scratch, &r->value[n->out[i]]);
 		dout[i] = r->grad[n->out[i]];
-		if (o->out_grad[i])
-			ex_graph_compare(r, "gradient", n->out[i], &dout[i],
-				&r->truth->batch[r->batch].grad[n->out[i]], &o->out[i], ex_graph_holds(r));
+		ex_graph_compare_gradient(r, node, i, &dout[i]);
 	}
 	ex_backward(r->w, r->run[node], dout, din);
 	for (int i = 0; i < o->nin; i++) {

@@ -15,6 +15,8 @@ struct ex_graph_run {
 	struct ex_shards **use_grad; /* [nnode][nin] of parameters, of all micro-batches */
 	const char *why; /* the first difference; NULL: none */
 	struct ex_shards *waiting; /* [nmove] gradients of those that share it, for its way back; NULL: none */
+	bool *mixed; /* [ntensor] where results of equal views share a way back: their gradients go with those
+	                of another one, and only together are what one rank has; NULL: nowhere */
 	bool dealt; /* gradients that are kept in parts were dealt after every micro-batch */
 };
 
@@ -38,9 +40,11 @@ void ex_graph_start_gradient(struct ex_graph_run *r, ap_id out);
 /* Against the redistribution: the adjoints of its steps, or another one the other way, with the gradients of
  * those that share it. False where it waits, with theirs, for who made the copy. */
 bool ex_graph_send_back(struct ex_graph_run *r, ap_id node, int i, struct ex_shards *g);
-/* sum may be of nothing yet. */
+/* Holds the gradient of result i of a node against the truth, unless it is mixed. */
+void ex_graph_compare_gradient(struct ex_graph_run *r, ap_id node, int i, const struct ex_shards *got);
 /* Adds gradients of uses to the owner's, which exchanges them. */
 void ex_graph_join(struct ex_graph_run *r, const struct ex_program_param *param);
+/* sum may be of nothing yet. */
 void ex_graph_add(struct ex_graph_run *r, struct ex_shards *sum, const struct ex_shards *x);
 
 /* graph_back.c: gradients of a micro-batch; and, after all of them, exchange and update. */

@@ -87,6 +87,31 @@ static struct ap_layout there(struct ex_graph_run *r, ap_id node, int i)
 	return p->oper[node].in[i];
 }
 
+/* Do two tensors hold the same: are they one, or made of one by the same views, cut alike? */
+static bool hold_the_same(const struct ex_program *p, ap_id a, ap_id b)
+{
+	const struct ap_graph *g = p->graph;
+
+	for (; a != b; a = g->node[g->tensor[a].producer].in[0], b = g->node[g->tensor[b].producer].in[0]) {
+		const struct ap_tensor *x = &g->tensor[a], *y = &g->tensor[b];
+		const struct ap_node *n, *m;
+		bool same = x->producer != AP_NONE && y->producer != AP_NONE && x->shape.rank == y->shape.rank;
+
+		for (int d = 0; same && d < x->shape.rank; d++)
+			same = x->shape.dim[d] == y->shape.dim[d];
+		if (!same)
+			return false;
+		n = &g->node[x->producer];
+		m = &g->node[y->producer];
+		if (n->bound.row->unit != AP_OP_VIEW || strcmp(n->type, m->type) != 0 || n->bound.nin != 1 || n->stage != m->stage ||
+			n->segment != m->segment ||
+			!ap_layout_equal(&p->oper[x->producer].in[0], &p->oper[y->producer].in[0]) ||
+			!ap_layout_equal(&p->oper[x->producer].out[0], &p->oper[y->producer].out[0]))
+			return false;
+	}
+	return true;
+}
+
 /* The redistribution whose copy another one reads: of the same tensor between the same layouts, for an
  * operator that runs before. */
 static const struct ex_program_move *shared_by(struct ex_graph_run *r, const struct ex_program_move *m,
@@ -96,7 +121,7 @@ static const struct ex_program_move *shared_by(struct ex_graph_run *r, const str
 	const struct ap_node *n = &r->p->graph->node[m->node];
 	const struct ap_node *of = &r->p->graph->node[own->node];
 
-	if (own >= m || own->shares != AP_NONE || of->in[own->operand] != tensor ||
+	if (own >= m || own->shares != AP_NONE || !hold_the_same(r->p, of->in[own->operand], tensor) ||
 		own->node >= m->node || !ap_layout_equal(&own->a, &m->a) || !ap_layout_equal(&own->b, &m->b) ||
 		of->stage != n->stage || of->segment != n->segment || m->nstep || m->nback || m->bytes)
 		ex_trouble(r->w, "%s shares a copy that is not there", n->name);
@@ -126,8 +151,10 @@ struct ex_shards ex_graph_operand(struct ex_graph_run *r, ap_id node, int i)
 		return ex_cut(r->w->ctx->scratch, &r->truth->batch[r->batch].value[tensor], want,
 			r->w->ndev);
 	}
-	if (shared)
+	if (shared) {
 		m = shared_by(r, m, tensor);
+		s = r->value[g->node[m->node].in[m->operand]];
+	}
 	got = ex_move(r->w, m->step, m->nstep, want, &s) * ap_dtype_bytes(s.of[0].box.dtype);
 	if (shared) /* the copy is there already */
 		r->w->ncollective = ncollective;
@@ -165,6 +192,7 @@ static void run_batch(struct ex_graph_run *r)
 	r->value = AP_NEW_N(r->w->ctx->scratch, struct ex_shards, g->ntensor);
 	r->grad = AP_NEW_N(r->w->ctx->scratch, struct ex_shards, g->ntensor);
 	r->waiting = NULL;
+	r->mixed = NULL;
 	for (ap_id i = 0; i < g->nnode && !ex_graph_failed(r); i++)
 		forward(r, i);
 	if (r->p->step.training && !ex_graph_failed(r))

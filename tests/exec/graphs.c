@@ -111,6 +111,25 @@ static const char flash[] = GRAPH("flash",
 	OP("Add", "'r','f.tokens'", "z") AND
 	MEAN_OF("'z'", "loss"), "loss");
 
+/* Products that read equal views of one tensor, one through two of them; of one view there are other readers. */
+static const char views[] = GRAPH("views",
+	INPUT("x", "12,2,8"),
+	TENSOR("gain", "8") AND TENSOR("wq", "8,8") AND TENSOR("wk", "8,8") AND TENSOR("wv", "8,8") AND
+	TENSOR("wg", "8,8") AND TENSOR("wo", "8,8"), "",
+	OP("Mul", "'x','gain'", "n") AND
+	ROWS("'n'", "n.q", "8") AND LINEAR("'n.q','wq'", "q") AND
+	ROWS("'n'", "n.k", "8") AND LINEAR("'n.k','wk'", "k") AND
+	SHAPED("'n'", "n.flat", "-1,16") AND ROWS("'n.flat'", "n.v", "8") AND LINEAR("'n.v','wv'", "v") AND
+	SHAPED("'n'", "n.even", "-1,16") AND ROWS("'n.even'", "n.g", "8") AND LINEAR("'n.g','wg'", "g") AND
+	OP("Square", "'n.k'", "k.square") AND
+	OP("Mul", "'q','k'", "s") AND
+	OP("Mul", "'v','g'", "t") AND
+	OP("Add", "'s','t'", "u") AND
+	OP("Add", "'u','k.square'", "y") AND
+	LINEAR("'y','wo'", "o") AND
+	OP("Add", "'n.k','o'", "z") AND
+	MEAN_OF("'z'", "loss"), "loss");
+
 #define CONV(in, name, kernel, stride) OP_WITH("Conv2D", in, name, \
 	"'kernel_size':[" kernel "," kernel "],'stride':[" stride "," stride "],'pad_mode':'same'")
 #define NORM(in, name, of) \
@@ -398,6 +417,7 @@ static const struct ex_graph_sample graphs[] = {
 	{"halved", halved, false, NULL},
 	{"frozen", frozen, false, NULL},
 	{"read_as", read_as, false, NULL},
+	{"views", views, false, NULL},
 };
 
 const struct ex_graph_sample *ex_graph_at(size_t i)

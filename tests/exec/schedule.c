@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schedule of a plan file: the last micro-batch and the optimizer step. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -169,8 +170,9 @@ static void check_forward(struct schedule *s, ap_id node)
 			move = &s->move[copy->shares];
 		if (move && ex_program_copy_to(s->p, node, (uint32_t)i)) {
 			must(s, move->n == 1, "a redistribution is not scheduled once", node);
-			must(s, move->start >= ready, "a redistribution before its tensor", node);
-			ready = move->end;
+			must(s, move->start >= ready || copy->shares != AP_NONE, "a redistribution before its "
+				"tensor", node); /* a shared one is of what another view may have made before */
+			ready = fmax(ready, move->end);
 		}
 		must(s, comms_start_after(s, node, AP_PHASE_FORWARD, i, ready),
 			"a halo before its operand", node);

@@ -14,7 +14,7 @@ their volumes by formula. s tokens of b samples, h wide, t = tp, c = cp, 2 bytes
         segments; a tied table goes there, and its gradient back, once a step
   cp    2 AllGathers forward, of keys and values, s b h_kv / t each, and 2 ReduceScatters backward; where heads share
         keys, which are repeated behind the gather, AllReduces of the copies' gradients
-However many products read a tensor, and sum its gradient.
+However many products read a tensor, or equal views of it, and sum its gradient.
 """
 import collections
 import json
@@ -32,11 +32,29 @@ MODELS = {  # options, key and value heads, words that every operator of the sec
 }
 
 
-def plan(folder, model, hybrid, batch, sequence=2048, attention='small', executor='generic', layers=2, options=()):
+def with_views_apart(text):
+    """The graph, each operand that reads a Reshape of its own, which is the same for all of a tensor."""
+    graph, seen = json.loads(text), collections.Counter()
+    by_result = {o['outputs'][0]['name']: o for o in graph['operators'] if o['type'] == 'Reshape'}
+    for o in list(graph['operators']):
+        for i, x in enumerate(o['inputs']):
+            seen[x] += x in by_result
+            if seen[x] > 1:
+                view = by_result[x]
+                o['inputs'][i] = f'{x}.{seen[x]}'
+                graph['operators'].append(view | {'name': f"{view['name']}.{seen[x]}",
+                                                  'outputs': [view['outputs'][0] | {'name': o['inputs'][i]}]})
+    assert max(seen.values()) > 1
+    return json.dumps(graph)
+
+
+def plan(folder, model, hybrid, batch, sequence=2048, attention='small', executor='generic', layers=2, options=(),
+         change=None):
     graph, out = (os.path.join(folder, name) for name in ('graph.json', 'plan.json'))
+    text = subprocess.run([PROGRAM, 'model', model, *COMMON, *MODELS[model][0], '--sequence', str(sequence),
+                           '--batch', str(batch), '--layers', str(layers), '--attention', attention], capture_output=True, check=True, text=True)
     with open(graph, 'w', encoding='utf-8') as f:
-        subprocess.run([PROGRAM, 'model', model, *COMMON, *MODELS[model][0], '--sequence', str(sequence), '--batch', str(batch),
-                        '--layers', str(layers), '--attention', attention], stdout=f, check=True)
+        f.write(change(text.stdout) if change else text.stdout)
     subprocess.run([PROGRAM, 'evaluate', graph, '--device-num', str(DEVICES), '--chip', 'ascend910b3', '--batch',
                     str(batch), '--executor', executor, '--hybrid', hybrid, '--plan-out', out, '--quiet', *options], check=True)
     subprocess.run([PROGRAM, 'check', out], check=True, stdout=subprocess.DEVNULL)
@@ -93,6 +111,23 @@ def counts_and_volumes(folder):
             again = [r for r in p['redistributions'] if block in r['to'] and r['steps'] and r['steps'][0]['axis'] ==
                      [1, t] and r['backward_s'] > 1.9 * r['forward_s']]
             assert len(again) == (2 if sp and t > 1 else 0), (model, t, c, sp, b, again)
+
+
+def views_are_one(folder):
+    """Products that read Reshapes of their own of one tensor share one copy, as those of one Reshape do."""
+    for model, (_, _, block) in MODELS.items():
+        for executor, t, c, sp, b in ('generic', 8, 1, 1, 2), ('generic', 8, 1, 0, 1), ('generic', 4, 2, 1, 1), \
+                ('megatron', 4, 1, 1, 2):
+            d, seen = DEVICES // (t * c), []
+            for change in None, with_views_apart:
+                p = plan(folder, model, f'dp={d},tp={t},cp={c},sp={sp},mbs={b}', 2 * b * d, executor=executor,
+                         change=change)
+                seen.append((forward(p, block), exchanged(p, block, 'backward', 'back_steps'),
+                             sum(r['kept_bytes'] for r in p['redistributions']), activations_s(p, block, 2)))
+            assert seen[0][:3] == seen[1][:3] and within(seen[0][3], seen[1][3]), (model, executor, t, c, sp, b, seen)
+            moved = [r for r in p['redistributions'] if block in r['to'] and 'shares' in r]
+            others = {(r['tensor'], p['redistributions'][r['shares']]['tensor']) for r in moved}
+            assert any(x != y for x, y in others), (model, executor, t, c, sp, b, moved)
 
 
 def exchanges(folder):
@@ -292,6 +327,7 @@ def samples_lie_apart(folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         counts_and_volumes(folder)
+        views_are_one(folder)
         data_parallel(folder)
         pipeline(folder)
         sends(folder)

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "docs", "execute"))
 import numpy as np  # noqa: E402
 
 import execute_plan  # noqa: E402
-from execute_graphs import SLOW_CHIP, cnn, look, mlp  # noqa: E402
+from execute_graphs import SLOW_CHIP, cnn, look, mlp, views  # noqa: E402
 
 GPT = ["gpt3", "--batch", "12", "--layers", "2", "--hidden", "12", "--heads", "6", "--sequence", "4",
        "--vocabulary", "24"]
@@ -40,6 +40,7 @@ GRAPHS = {
     # Partial sums of fc1 are dealt along its rows, those of fc2 are not.
     "mlp_dealt": mlp({"fc1": ([[2, 2], [1, 2]], [[4, 1]]), "fc2": ([[1, 4], [4, 1]], None)}),
     "look": look(),
+    "views": views(),
     "cnn": cnn(),
     "cnn_halo": cnn({"conv1": (2, 2), "conv2": (2, 1), "conv3": (3, 1)}),
     "cnn_rows": cnn({"conv1": (4, 1), "conv2": (1, 2)}),
@@ -102,6 +103,7 @@ CASES = [  # graph, devices, options
     ("llama", 4, ["--hybrid", "dp=1,tp=1,cp=4,mbs=1", *DEAL, *GENERIC]),
     ("llama", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1"]), ("gpt", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1"]),
     ("flash", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1", *GENERIC]),
+    ("views", 4, GENERIC), ("views", 4, []),
     ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
     ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),
     ("cnn_rows", 8, GENERIC),

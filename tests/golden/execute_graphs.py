@@ -67,6 +67,23 @@ def look():
                        in_strategy=[[2, 1], [4, 1]]), 12)
 
 
+def views():
+    """Products of equal views of one tensor, cut as in tensor parallelism; one view has another reader."""
+    g = Graph("views", features(24, 2, 4))
+    x = g.op("gain", "Mul", ["x", g.parameter("gain.weight", 4)], in_strategy=[[1, 1, 4], [4]])
+    y = []
+    for name in "abc":
+        view = g.op("rows." + name, "Flatten", [x])
+        y.append(g.op("product." + name, "MatMul", [view, g.parameter(name + ".weight", 8, 8)], transpose_b=True,
+                      in_strategy=[[1, 1], [4, 1]]))
+    y.append(g.op("again", "MatMul", ["rows.b", g.parameter("again.weight", 8, 8)], transpose_b=True,
+                  in_strategy=[[4, 1], [1, 1]]))
+    x = y[0]
+    for i, name in enumerate(y[1:]):
+        x = g.op(f"add{i}", "Add", [x, name])
+    return g.loss(g.op("tanh", "Tanh", [x]), 8)
+
+
 def cnn(pins=()):
     """Windows that overlap, with padding at both ends, at one, and none; pins: height and width."""
     pins, g = dict(pins), Graph("cnn", features(12, 3, 24, 16))

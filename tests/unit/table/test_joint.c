@@ -33,6 +33,7 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, recomputed, true),
 	FIELD(ap_task, keep_comm, true),
 	FIELD(ap_task, recompute_sets, true),
+	FIELD(ap_task, like, false),
 	FIELD(ap_task, recompute_set, false), /* a name */
 	FIELD(ap_task, cross_batch, true),
 	FIELD(ap_task, measured, true),
@@ -59,6 +60,7 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, arrival, true),
 	FIELD(ap_task_operand, sharers, false),
 	FIELD(ap_task_operand, sharer, false),
+	FIELD(ap_task_operand, apart, false),
 };
 
 static const struct field result_fields[] = {
@@ -204,7 +206,7 @@ START_TEST(every_field_tells_tasks_apart)
 	open_task(&x);
 	perturb(&x, &x.task, task_fields, AP_COUNT(task_fields));
 	perturb(&x, &x.use[0], operand_fields, AP_COUNT(operand_fields));
-	perturb(&x, &x.use[1], operand_fields, AP_COUNT(operand_fields) - 3); /* no input arrives there */
+	perturb(&x, &x.use[1], operand_fields, AP_COUNT(operand_fields) - 4); /* no input arrives there */
 	perturb(&x, &x.made[0], result_fields, AP_COUNT(result_fields));
 	perturb(&x, &x.bound, bound_fields, AP_COUNT(bound_fields));
 	for (int f = 0; f < x.bound.nfactor; f++)
