@@ -37,15 +37,6 @@ struct holding { /* a plan compared with inputs */
 	struct ap_against *found;
 };
 
-/* A copy of ctx with its own message sink. */
-static struct ap_ctx apart(const struct ap_ctx *ctx)
-{
-	struct ap_ctx own = *ctx;
-
-	own.diag = ap_diag_create(ctx->arena, false);
-	return own;
-}
-
 /* Adds the errors of a sink as findings. */
 static void add_findings(struct ap_ctx *ctx, const struct ap_diag *diag, struct ap_against *out)
 {
@@ -217,12 +208,11 @@ static enum ap_status lacks_profile(struct holding *h, enum ap_setting_id id, co
 
 static enum ap_status check_profiles(struct holding *h)
 {
-	struct ap_ctx quiet = *h->ctx;
+	struct ap_ctx quiet = ap_diag_apart(h->ctx);
 	const struct ap_settings *o = &h->set;
 	const struct ap_chip *chip;
 	const struct ap_software *software;
 
-	quiet.diag = ap_diag_create(quiet.arena, false);
 	if (o->chip && !given(o, AP_SET_chip) && ap_chip_get(&quiet, o->chip, &chip) != AP_OK)
 		return lacks_profile(h, AP_SET_chip, "chip profile", o->chip);
 	if (o->software && !given(o, AP_SET_software) &&
@@ -499,7 +489,7 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings *asked,
 	const struct ap_known *file, const struct ap_named *named, struct ap_against *out)
 {
-	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = apart(ctx), .set = *asked,
+	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = ap_diag_apart(ctx), .set = *asked,
 		.doc = file->doc, .found = out};
 	struct ap_fail_if conditions;
 
@@ -634,7 +624,7 @@ static enum ap_status hold_ckpt(struct ckpt_holding *h)
 static enum ap_status against_ckpt(struct ap_ctx *ctx, const struct ap_settings *asked, const char *path,
 	const struct ap_named *named, struct ap_against *out)
 {
-	struct ckpt_holding h = {.ctx = ctx, .asked = asked, .own = apart(ctx)};
+	struct ckpt_holding h = {.ctx = ctx, .asked = asked, .own = ap_diag_apart(ctx)};
 
 	AP_TRY(read_ckpt_inputs(&h, path, named));
 	(void)hold_ckpt(&h);

@@ -70,21 +70,16 @@ static bool has_mark(struct ap_arena *arena, const char *dir)
 static bool read_manifest(struct ap_writing *to, struct ap_bundle_manifest *out)
 {
 	const char *path = join(to, AP_BUNDLE_MANIFEST);
-	struct ap_diag *real = to->ctx->diag;
+	struct ap_ctx quiet = ap_diag_apart(to->ctx);
 	struct ap_json *doc;
 	struct stat st;
 	size_t len;
 	char *text;
-	bool read;
 
-	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return false;
-	to->ctx->diag = ap_diag_create(to->ctx->arena, false);
-	read = ap_file_read(to->ctx, path, AP_FILE_MAX_BYTES, &text, &len) == AP_OK &&
-		ap_json_parse(to->ctx, path, text, len, 0, &doc) == AP_OK &&
-		ap_bundle_manifest_read(to->ctx, doc, out) == AP_OK;
-	to->ctx->diag = real;
-	return read;
+	return !stat(path, &st) && S_ISREG(st.st_mode) &&
+		ap_file_read(&quiet, path, AP_FILE_MAX_BYTES, &text, &len) == AP_OK &&
+		ap_json_parse(&quiet, path, text, len, 0, &doc) == AP_OK &&
+		ap_bundle_manifest_read(&quiet, doc, out) == AP_OK;
 }
 
 static enum state look_at(struct ap_writing *to, struct ap_bundle_manifest *manifest)

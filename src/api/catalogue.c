@@ -268,19 +268,17 @@ static enum ap_status load_model(struct ap_ctx *ctx, const struct ap_settings *s
 {
 	const struct ap_graph_params params = {0};
 	struct ap_where where = {.file = path};
-	struct ap_diag *real = ctx->diag;
+	struct ap_ctx quiet = ap_diag_apart(ctx);
 	struct ap_input in;
 	struct ap_json *doc;
 	enum ap_status st;
 
 	AP_TRY(ap_input_read(ctx, set, path, &in));
-	ctx->diag = ap_diag_create(ctx->arena, false);
-	st = ap_input_json(ctx, &in, 0, &doc);
+	st = ap_input_json(&quiet, &in, 0, &doc);
 	if (st == AP_OK)
-		st = ap_graph_load(ctx, doc, "", &params, g);
-	ctx->diag = real;
+		st = ap_graph_load(&quiet, doc, "", &params, g);
 	return st == AP_OK ? AP_OK
-		: ap_diag_add(real, AP_ERROR, st, &where, NULL,
+		: ap_diag_add(ctx->diag, AP_ERROR, st, &where, NULL,
 			"is no operator graph; `autopar-plan check` says why");
 }
 

@@ -104,21 +104,20 @@ static enum ap_status read_file(struct ap_ctx *ctx, const struct ap_settings *se
 static enum ap_status read_side(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_saved *out)
 {
-	struct ap_arena *arena = ctx->arena, *own = ap_arena_create_like(arena);
+	struct ap_ctx own = *ctx;
 	struct ap_json *plan;
 	struct ap_ckpt ckpt;
 	enum ap_status st;
 
-	ctx->arena = own;
-	st = read_file(ctx, set, path, &plan, &ckpt);
-	ctx->arena = arena;
+	own.arena = ap_arena_create_like(ctx->arena);
+	st = read_file(&own, set, path, &plan, &ckpt);
 	if (st == AP_OK && plan) {
-		ap_arena_own(arena, own);
+		ap_arena_own(ctx->arena, own.arena);
 		return ap_saved_of_plan(ctx, plan, out);
 	}
 	if (st == AP_OK)
 		ap_saved_of_ckpt(ctx, &ckpt, out);
-	ap_arena_destroy(own);
+	ap_arena_destroy(own.arena);
 	return st;
 }
 

@@ -327,7 +327,7 @@ bool ap_config_is_one(const struct ap_jv *root)
 enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc)
 {
 	size_t before = ap_diag_count(ctx->diag, AP_ERROR);
-	struct ap_ctx own = *ctx;
+	struct ap_ctx own = ap_diag_apart(ctx);
 	struct ap_settings given;
 	enum ap_level level;
 	const char *text;
@@ -337,7 +337,6 @@ enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc)
 	set_keys(ctx, doc, AP_FOR_ALL, &given);
 	if (ap_diag_count(ctx->diag, AP_ERROR) > before)
 		return AP_MEANING;
-	own.diag = ap_diag_create(ctx->arena, false);
 	(void)ap_settings_settle(&own, &given);
 	for (size_t i = 0; (text = ap_diag_text(own.diag, i, &level, NULL)); i++)
 		(void)ap_json_report(ctx, doc, ap_json_root(doc), level,
@@ -377,10 +376,9 @@ void ap_config_option(struct ap_ctx *ctx, const char *name, const char *text,
 	const struct ap_object_spelling *object, unsigned uses, struct ap_settings *into)
 {
 	struct reader r = {.ctx = ctx, .uses = uses, .into = into, .origin = AP_FROM_OPTION};
-	struct ap_ctx own = *ctx;
+	struct ap_ctx own = ap_diag_apart(ctx);
 	struct ap_json *doc;
 
-	own.diag = ap_diag_create(ctx->arena, false);
 	if (ap_json_parse(&own, name, text, strlen(text), 0, &doc) != AP_OK) {
 		fault(&r, NULL, name, "", ap_arena_printf(ctx->arena, "the value is no JSON: %s",
 			ap_diag_text(own.diag, 0, NULL, NULL)));

@@ -145,18 +145,15 @@ static enum ap_file_kind kind_of(const struct ap_jv *root)
 /* The kind of a JSON text, faulty or not; issues no messages. */
 static enum ap_file_kind guess(struct ap_ctx *ctx, const struct ap_input *in)
 {
-	struct ap_diag *real = ctx->diag;
-	struct ap_arena *arena = ctx->arena;
 	enum ap_file_kind kind = AP_KIND_COUNT;
+	struct ap_ctx own = *ctx;
 	struct ap_json *doc;
 
-	ctx->arena = ap_arena_create_like(arena);
-	ctx->diag = ap_diag_create(ctx->arena, false);
-	if (ap_input_json(ctx, in, AP_JSON_TRAILING_COMMA, &doc) == AP_OK)
+	own.arena = ap_arena_create_like(ctx->arena);
+	own.diag = ap_diag_create(own.arena, false);
+	if (ap_input_json(&own, in, AP_JSON_TRAILING_COMMA, &doc) == AP_OK)
 		kind = kind_of(ap_json_root(doc));
-	ap_arena_destroy(ctx->arena);
-	ctx->arena = arena;
-	ctx->diag = real;
+	ap_arena_destroy(own.arena);
 	return kind;
 }
 

@@ -381,12 +381,14 @@ enum ap_status ap_planning_write(struct ap_writing *to, struct ap_planning *p, c
 {
 	bool again = p->found.arena && !to->set->problem_out && !to->staged;
 	struct writing w = {.to = to, .made = &p->made, .rest = ""};
+	struct ap_diag_mark said = ap_diag_mark(to->ctx->diag);
 	struct ap_arena *made = NULL;
 
 	ap_ctx_phase(to->ctx, "writing");
 	if (!again) {
 		try_write(&w);
 	} else if (!ap_attempt_apart(to->ctx, try_write, discard, &w, &made)) {
+		ap_diag_forget(to->ctx->diag, &said);
 		AP_TRY(ap_drive_again(to->ctx, &p->in.request, &p->found, &p->plan));
 		try_write(&w);
 	}

@@ -160,8 +160,9 @@ static void try_judge(void *user)
 {
 	struct judging *j = user;
 
-	j->ctx->diag = ap_diag_create(j->ctx->arena, false);
-	judge(j->ctx, j->set, j->src, j->prove, j->left, &j->t);
+	struct ap_ctx quiet = ap_diag_apart(j->ctx);
+
+	judge(&quiet, j->set, j->src, j->prove, j->left, &j->t);
 }
 
 /* Plans under other settings, without messages and without keeping anything. prove: if a quick

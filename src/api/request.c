@@ -410,13 +410,12 @@ static bool says_stages(const struct ap_graph *g)
 /* Cuts the graph between layers as well, if they divide. */
 static void cut_evenly(struct ap_ctx *ctx, const struct ap_stages_request *by_cost, struct ap_inputs *in)
 {
-	struct ap_ctx quiet = *ctx;
+	struct ap_ctx quiet = ap_diag_apart(ctx);
 	struct ap_stages_request rq = *by_cost;
 	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
 	struct ap_pipe *pipe = ap_arena_memdup(ctx->arena, in->step.pipe, sizeof *pipe);
 	const struct ap_spot *spot;
 
-	quiet.diag = ap_diag_create(ctx->arena, false);
 	rq.layers = (struct ap_layer_cut){.kind = AP_LAYERS_EVEN};
 	if (ap_stages_make(&quiet, &rq, &spot, how) != AP_OK || how->by != AP_CUT_BY_LAYERS)
 		return;

@@ -156,20 +156,18 @@ void ap_ckpt_written(struct ap_ctx *ctx, const char *path, struct ap_written *ou
 {
 	static const char *const ends[] = {".ckpt", ".json", ""};
 	const char *folder = ap_ckpt_folder(ctx->arena, path);
-	struct ap_diag *real = ctx->diag;
+	struct ap_ctx quiet = ap_diag_apart(ctx); /* unreadable files are ignored silently */
 
 	if (!ap_file_is_folder(folder))
 		return;
-	ctx->diag = ap_diag_create(ctx->arena, false); /* unreadable files are ignored silently */
-	add_parts(ctx, path, out);
+	add_parts(&quiet, path, out);
 	for (size_t i = 0; i < AP_COUNT(ends); i++) {
 		const char *other = ap_arena_printf(ctx->arena, "%.*s%s",
 			(int)(strlen(folder) - strlen(STAGES)), folder, ends[i]);
 
 		if (strcmp(other, path) != 0 && access(other, R_OK) == 0)
-			add_parts(ctx, other, out);
+			add_parts(&quiet, other, out);
 	}
-	ctx->diag = real;
 }
 
 const char *ap_ckpt_folder(struct ap_arena *arena, const char *path)

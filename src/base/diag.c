@@ -48,6 +48,14 @@ struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict)
 	return d;
 }
 
+struct ap_ctx ap_diag_apart(const struct ap_ctx *ctx)
+{
+	struct ap_ctx own = *ctx;
+
+	own.diag = ap_diag_create(ctx->arena, false);
+	return own;
+}
+
 /* The code point at s and its length; length 0 if invalid. */
 static uint32_t decode(const char *s, size_t left, size_t *len)
 {
@@ -169,6 +177,21 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 	st = ap_diag_addv(d, level, st, where, check, fmt, ap);
 	va_end(ap);
 	return st;
+}
+
+struct ap_diag_mark ap_diag_mark(const struct ap_diag *d)
+{
+	struct ap_diag_mark m = {.n = d->messages.n, .first = d->first};
+
+	memcpy(m.count, d->count, sizeof m.count);
+	return m;
+}
+
+void ap_diag_forget(struct ap_diag *d, const struct ap_diag_mark *m)
+{
+	d->messages.n = m->n;
+	d->first = m->first;
+	memcpy(d->count, m->count, sizeof d->count);
 }
 
 size_t ap_diag_count(const struct ap_diag *d, enum ap_level level)

@@ -9,10 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "autopar/status.h"
+#include "base/ctx.h"
 
-struct ap_arena;
-struct ap_diag;
 struct ap_str;
 
 enum ap_level { AP_NOTE, AP_WARNING, AP_ERROR };
@@ -28,6 +26,10 @@ struct ap_where {
 /* A sink that keeps its messages in arena. strict: warnings count as errors (AP_MEANING). */
 struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict);
 
+/* A copy of ctx for a part whose messages its caller does not pass on, or picks from: they go to a sink of its own
+ * in ctx->arena. A copy, so that ctx keeps its sink where the part ends by a lack of memory. */
+struct ap_ctx ap_diag_apart(const struct ap_ctx *ctx);
+
 /* Adds a message; 65,536 of each level are kept, more are counted. check: name of a named check, or
  * NULL. For AP_ERROR, st is returned and, if this is the first error, ends the run; else AP_OK is
  * returned, or AP_MEANING for a warning if strict. */
@@ -37,6 +39,14 @@ enum ap_status ap_diag_add(struct ap_diag *d, enum ap_level level, enum ap_statu
 enum ap_status ap_diag_addv(struct ap_diag *d, enum ap_level level, enum ap_status st,
 	const struct ap_where *where, const char *check, const char *fmt, va_list ap)
 	__attribute__((format(printf, 6, 0)));
+
+/* A point in the history of a sink; ap_diag_forget() drops what was said after it, by a part that is done again. */
+struct ap_diag_mark {
+	size_t n, count[AP_ERROR + 1];
+	enum ap_status first;
+};
+struct ap_diag_mark ap_diag_mark(const struct ap_diag *d);
+void ap_diag_forget(struct ap_diag *d, const struct ap_diag_mark *m);
 
 /* Makes names from files safe to print: control characters, bidi controls and invalid UTF-8 escaped
  * (\n, \x1b, \u202e), cut to 80 characters with "...". In the sink's arena. */

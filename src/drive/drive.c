@@ -688,14 +688,13 @@ static void learn_cut(struct cutting *c)
 	const struct ap_stages_request *cutting = d->rq->cutting;
 	const struct ap_spot *spot[3] = {ap_recut_spots(d->ctx, cutting, d->rq->graph)};
 	struct ap_request plenty = *d->rq; /* the same for any limit of work */
-	struct ap_ctx quiet = *d->ctx;
+	struct ap_ctx quiet = ap_diag_apart(d->ctx);
 	const struct ap_table *t = NULL;
 	double least_s = INFINITY;
 	struct ap_stage_ways ways;
 	bool binds;
 
 	plenty.budget.work = AP_DEFAULT_WORK;
-	quiet.diag = ap_diag_create(d->ctx->arena, false);
 	if (ap_choose_table(&quiet, &plenty, d->fixed, true, &t) != AP_OK)
 		return;
 	binds = ap_recut_ways(d->ctx, d->rq, t, d->rivals.maker, &ways, &c->steps);

@@ -148,7 +148,7 @@ static bool take_if_faster(struct local *x, const int32_t *const *row)
 	struct ap_plan p;
 	bool faster = false;
 
-	x->quiet.diag = ap_diag_create(x->quiet.arena, false);
+	x->quiet = ap_diag_apart(&x->quiet);
 	all = complete(x, row);
 	if (all) {
 		ap_plan_sketch_in(x->job->maker, x->quiet.arena, all, &p);

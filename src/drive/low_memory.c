@@ -93,10 +93,9 @@ static bool try_exact(struct leaning *l)
 
 bool ap_low_memory_plan(struct ap_ctx *ctx, const struct ap_request *rq, uint64_t *steps, struct ap_plan *out)
 {
-	struct leaning l = {.ctx = *ctx, .rq = rq, .best = out, .steps = steps};
+	struct leaning l = {.ctx = ap_diag_apart(ctx), .rq = rq, .best = out, .steps = steps};
 
 	*out = (struct ap_plan){0};
-	l.ctx.diag = ap_diag_create(ctx->arena, false);
 	l.ctx.phase = NULL;
 	if (ap_pins_make(&l.ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &l.fixed) != AP_OK)
 		return false;

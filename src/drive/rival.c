@@ -254,12 +254,11 @@ static enum ap_status complete_additive(struct ap_rivals *r, const struct ap_req
 	const int32_t *const *fixed, const int32_t *const **counts)
 {
 	struct ap_ctx *ctx = r->ctx;
-	struct ap_ctx quiet = *ctx;
+	struct ap_ctx quiet = ap_diag_apart(ctx);
 	struct ap_request rq = *asked;
 	struct ap_recursive recursion;
 	struct ap_chosen c = {0};
 
-	quiet.diag = ap_diag_create(ctx->arena, false);
 	rq.budget = (struct ap_budget){.work = AP_DEFAULT_WORK,
 		.table_bytes = asked->budget.table_bytes, .no_fold = asked->budget.no_fold};
 	if (choose(&quiet, &rq, fixed, r->table, &c)) {
@@ -391,10 +390,9 @@ const struct ap_plan *ap_rival_told(struct ap_rivals *r, const struct ap_request
 	const int32_t *const *held = held_counts(r, rq->graph, counts, r->fixed, &open);
 
 	if (r->route) {
-		struct ap_ctx quiet = *r->ctx;
+		struct ap_ctx quiet = ap_diag_apart(r->ctx);
 
 		quiet.stop = NULL;
-		quiet.diag = ap_diag_create(r->ctx->arena, false);
 		return ap_rival_routed(r, &quiet, held, &plan) == AP_OK ? plan : NULL;
 	}
 	if (!open)

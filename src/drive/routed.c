@@ -185,10 +185,9 @@ static const struct ap_plan *search_round(struct anew *x, bool by_batch, const s
 uint64_t ap_routed_quick(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free)
 {
-	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = *r->ctx};
+	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = ap_diag_apart(r->ctx)};
 	const int32_t *const *around[] = {ap_plan_counts(r->ctx, free), ap_rival_batch(r, rq, fixed)};
 
-	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
 	for (size_t i = 0; i < AP_COUNT(around) && !(r->best && ap_ctx_stopped(r->ctx)); i++)
 		search_around(&x, recur, around[i]);
 	return x.work;
@@ -197,10 +196,9 @@ uint64_t ap_routed_quick(struct ap_rivals *r, const struct ap_request *rq, const
 uint64_t ap_routed_search(struct ap_rivals *r, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_plan *free)
 {
-	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = *r->ctx};
+	struct anew x = {.r = r, .rq = rq, .fixed = fixed, .quiet = ap_diag_apart(r->ctx)};
 	const struct ap_plan *around = r->best ? r->best : free;
 
-	x.quiet.diag = ap_diag_create(r->ctx->arena, false);
 	for (int round = 0; round < ROUNDS && !is_good(r->best, free) && !ap_ctx_stopped(r->ctx); round++) {
 		const struct ap_plan *before = r->best, *told = search_round(&x, round == 1, around);
 

@@ -52,7 +52,7 @@ static void take_attrs(struct ap_ctx *ctx, struct ap_import *g, const struct ap_
 enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const char *file,
 	int64_t micro_batches, bool unknown_batch_parallel)
 {
-	struct ap_ctx inner = *ctx;
+	struct ap_ctx inner = ap_diag_apart(ctx);
 	struct ap_graph_params params = {
 		.batch = INT64_MAX, .unknown_batch_parallel = unknown_batch_parallel};
 	const struct ap_graph *scaled;
@@ -64,7 +64,6 @@ enum ap_status ap_import_scale(struct ap_ctx *ctx, struct ap_import *g, const ch
 			of graphs */
 	ap_str_init(&text, ctx->arena);
 	ap_import_write(ctx, g, ap_str_take, &text);
-	inner.diag = ap_diag_create(ctx->arena, false);
 	if (ap_json_parse(&inner, file, text.s, text.len, 0, &doc) == AP_OK &&
 		ap_graph_load(&inner, doc, NULL, &params, &scaled) == AP_OK) {
 		take_shapes(ctx, g, scaled);

@@ -176,3 +176,32 @@ START_TEST(text_of_messages_is_safe_too)
 	ctx_destroy(&ctx);
 }
 END_TEST
+
+START_TEST(what_is_forgotten_was_not_said)
+{
+	struct ap_ctx ctx = ctx_create(false), apart;
+	struct ap_diag_mark none = ap_diag_mark(ctx.diag), mark;
+
+	ap_diag_add(ctx.diag, AP_WARNING, AP_OK, NULL, NULL, "a");
+	mark = ap_diag_mark(ctx.diag);
+	for (int i = 0; i < 2; i++) {
+		ap_diag_add(ctx.diag, AP_WARNING, AP_OK, NULL, NULL, "b");
+		ap_diag_add(ctx.diag, AP_ERROR, AP_MEANING, NULL, NULL, "c");
+		ck_assert_str_eq(messages(&ctx),
+			"autopar-plan: warning: a\nautopar-plan: warning: b\nautopar-plan: error: c\n");
+		ck_assert_int_eq(ap_diag_status(ctx.diag), AP_MEANING);
+		ap_diag_forget(ctx.diag, &mark);
+		ck_assert_str_eq(messages(&ctx), "autopar-plan: warning: a\n");
+		ck_assert_int_eq(ap_diag_status(ctx.diag), AP_OK);
+		ck_assert_uint_eq(ap_diag_count(ctx.diag, AP_ERROR), 0);
+		ck_assert_uint_eq(ap_diag_count(ctx.diag, AP_WARNING), 1);
+	}
+	apart = ap_diag_apart(&ctx);
+	ap_diag_add(apart.diag, AP_ERROR, AP_MEANING, NULL, NULL, "d");
+	ck_assert_uint_eq(ap_diag_count(apart.diag, AP_ERROR), 1);
+	ck_assert_str_eq(messages(&ctx), "autopar-plan: warning: a\n");
+	ap_diag_forget(ctx.diag, &none);
+	ck_assert_str_eq(messages(&ctx), "");
+	ctx_destroy(&ctx);
+}
+END_TEST
