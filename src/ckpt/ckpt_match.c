@@ -133,20 +133,40 @@ static bool is_pinned(const struct ap_node *node)
 	return node->param != AP_NONE && ap_op_has_strategy(node->bound.row);
 }
 
-/* The item of the node's stage among adjacent items with its key, or the first if the node has no
- * stage; UINT32_MAX after a message. */
-static uint32_t item_for(struct match *m, ap_id node, uint32_t first)
+/* Has the item the key? */
+static bool has_key(const struct match *m, uint32_t item, const char *key)
 {
-	const struct ap_ckpt_item *item = m->c->item;
-	int32_t stage = m->nstage > 1 ? m->g->node[node].stage : -1;
+	return item < m->c->nitem && !strcmp(m->c->item[item].node_name, key);
+}
 
-	for (uint32_t i = first;
-		i < m->c->nitem && !strcmp(item[i].node_name, item[first].node_name); i++)
-		if (stage < 0 || item[i].stage == (uint32_t)stage)
+/* The item of a stage among adjacent items with its key, or the first if the stage is -1; UINT32_MAX if there is
+ * none. */
+static uint32_t item_in(const struct match *m, uint32_t first, int32_t stage)
+{
+	const char *key = m->c->item[first].node_name;
+
+	for (uint32_t i = first; has_key(m, i, key); i++)
+		if (stage < 0 || m->c->item[i].stage == (uint32_t)stage)
+			return i;
+	return UINT32_MAX;
+}
+
+/* The item of the node's stage; else one in whose stage an operator has this key, as a merged JSON file keeps one
+ * item of a key for all stages (placed: which are such); UINT32_MAX after a message. */
+static uint32_t item_for(struct match *m, ap_id node, uint32_t first, const bool *placed)
+{
+	const char *key = m->c->item[first].node_name;
+	int32_t stage = m->nstage > 1 ? m->g->node[node].stage : -1;
+	uint32_t own = item_in(m, first, stage);
+
+	if (own != UINT32_MAX)
+		return own;
+	for (uint32_t i = first; has_key(m, i, key); i++)
+		if (placed[i])
 			return i;
 	m->misplaced = ap_ckpt_report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-stage",
 		"is in stage %" PRId32 ", strategy \"%s\" in stage %" PRIu32, stage,
-		ap_diag_name(m->ctx->diag, item[first].node_name), item[first].stage);
+		ap_diag_name(m->ctx->diag, key), m->c->item[first].stage);
 	return UINT32_MAX;
 }
 
@@ -156,6 +176,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	struct ap_map *keys = ap_map_create(m->ctx->scratch);
 	uint32_t *first = AP_NEW_N(m->ctx->scratch, uint32_t, m->c->nitem);
 	bool *used = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem), fresh;
+	bool *placed = AP_NEW_N(m->ctx->scratch, bool, m->c->nitem);
 	struct names extra = {.ctx = m->ctx};
 
 	for (uint32_t i = 0; i < m->c->nitem; i++) {
@@ -167,6 +188,7 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	for (ap_id i = 0; i < m->g->nnode; i++) {
 		const char *key = ap_node_key(m->ctx, m->g, i);
 		ap_id id = key ? ap_map_get_str(keys, key) : AP_NONE;
+		uint32_t own;
 
 		if (id == AP_NONE && (key = ap_ckpt_key(m->ctx, m->g, i, true)))
 			id = ap_map_get_str(keys, key); /* the file may include frozen parameters */
@@ -174,11 +196,17 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 		if (id == AP_NONE)
 			continue;
 		used[id] = true;
-		if (is_pinned(&m->g->node[i])) {
-			item_of[i] = item_for(m, i, first[id]);
-			m->nmatched++;
-		}
+		if (!is_pinned(&m->g->node[i]))
+			continue;
+		item_of[i] = first[id];
+		own = m->nstage > 1 ? item_in(m, first[id], m->g->node[i].stage) : UINT32_MAX;
+		if (own != UINT32_MAX)
+			placed[own] = true;
+		m->nmatched++;
 	}
+	for (ap_id i = 0; i < m->g->nnode; i++)
+		if (item_of[i] != UINT32_MAX)
+			item_of[i] = item_for(m, i, item_of[i], placed);
 	for (uint32_t i = 0; i < m->c->nitem; i++)
 		if (!used[ap_map_get_str(keys, m->c->item[i].node_name)])
 			names_add(&extra, m->c->item[i].node_name);

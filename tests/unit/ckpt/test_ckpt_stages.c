@@ -336,6 +336,40 @@ START_TEST(equal_keys_of_two_stages)
 }
 END_TEST
 
+/* The plan with both products cut by the batch. */
+static void pipe_again(struct fixture *f, struct ap_plan *out)
+{
+	const int32_t **counts = AP_NEW_N(f->ctx.arena, const int32_t *, f->graph->nnode);
+
+	for (ap_id i = 0; i < f->graph->nnode; i++)
+		counts[i] = pipe_counts(f, i, f->graph->node[i].param != AP_NONE ? "m=4" : "");
+	ap_plan_make(&f->ctx, f->graph, f->machine, &f->step, counts, INT64_C(1) << 34, out);
+}
+
+/* A weight that operators of two stages read: the merged JSON file keeps the last one's item, of all of them. */
+START_TEST(one_item_serves_the_stages_that_share_its_key)
+{
+	const int32_t *const *counts;
+	struct ap_plan plan;
+	struct ap_ckpt merged, back;
+	struct fixture f;
+	const char *json;
+
+	open_pipe_of(&f, SHARED_NET("true"), &plan);
+	pipe_again(&f, &plan);
+	ap_ckpt_of_plan(&f.ctx, &plan, false, &merged);
+	json = json_of(&f, &merged);
+	ck_assert_int_eq(ap_ckpt_read(&f.ctx, "a.json", json, strlen(json), true, &back), AP_OK);
+	ck_assert_uint_eq(back.nitem, 1);
+	ck_assert_uint_eq(back.item[0].stage, 1);
+	ck_assert_int_eq(ap_ckpt_counts(&f.ctx, &back, f.graph, f.machine->ndev, &f.step, &counts), AP_OK);
+	for (ap_id i = 0; i < f.graph->nnode; i++)
+		if (f.graph->node[i].param != AP_NONE)
+			ck_assert_int_eq(counts[i][0], 4);
+	fixture_close(&f);
+}
+END_TEST
+
 START_TEST(every_rank_may_have_written_its_file)
 {
 	struct ap_ckpt stage[2], part[4], merged, once;
