@@ -260,7 +260,7 @@ static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, s
 }
 
 /* Places operators in the plan's parts; not if there are others, or one cannot be there. */
-static void place_as_planned(struct holding *h, struct ap_inputs *in)
+static void place_as_planned(struct holding *h, enum ap_pipe_cut_by by, struct ap_inputs *in)
 {
 	const struct ap_stages_request *cutting = &in->cutting;
 	struct ap_mark mark = ap_arena_mark(h->own.scratch);
@@ -286,7 +286,7 @@ static void place_as_planned(struct holding *h, struct ap_inputs *in)
 	}
 	ap_arena_release(h->own.scratch, mark);
 	if (placed == cutting->graph->nnode)
-		ap_inputs_place(&h->own, spot, in);
+		ap_inputs_place(&h->own, spot, by, in);
 }
 
 /* Where a search chose among cuts, takes the one that it chose. */
@@ -297,7 +297,9 @@ static void cut_as_planned(struct holding *h, struct ap_inputs *in)
 	if (in->other.graph && cut && !strcmp(ap_jv_str(cut), "layers"))
 		ap_inputs_recut(in);
 	else if (in->cutting.graph && cut && !strcmp(ap_jv_str(cut), "memory"))
-		place_as_planned(h, in);
+		place_as_planned(h, AP_CUT_BY_MEMORY, in);
+	else if (in->cutting.graph && cut && !strcmp(ap_jv_str(cut), "strategy"))
+		place_as_planned(h, AP_CUT_BY_STRATEGY, in);
 }
 
 /* Evaluates the plan's strategies on the inputs as they are now. AP_OK with *change, or messages
@@ -489,8 +491,8 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings *asked,
 	const struct ap_known *file, const struct ap_named *named, struct ap_against *out)
 {
-	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = ap_diag_apart(ctx), .set = *asked,
-		.doc = file->doc, .found = out};
+	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = ap_diag_apart(ctx),
+		.set = *asked, .doc = file->doc, .found = out};
 	struct ap_fail_if conditions;
 
 	AP_TRY(ap_fail_if_read(ctx, asked, &conditions));

@@ -434,7 +434,8 @@ void ap_inputs_recut(struct ap_inputs *in)
 	in->request.cutting = NULL;
 }
 
-bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, struct ap_inputs *in)
+bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, enum ap_pipe_cut_by by,
+	struct ap_inputs *in)
 {
 	const struct ap_graph *g = in->cutting.graph;
 	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
@@ -447,7 +448,7 @@ bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, struct ap_i
 			if (from != AP_NONE && spot[from].part > spot[i].part)
 				return false;
 		}
-	how->by = AP_CUT_BY_MEMORY;
+	how->by = by;
 	pipe->cut = how;
 	ap_graph_staged(ctx, g, spot, &in->graph);
 	in->request.graph = in->graph;
@@ -612,16 +613,46 @@ enum ap_status ap_inputs_deal(struct ap_ctx *ctx, const char *degrees, struct ap
 	return AP_OK;
 }
 
+/* Where the cut is ours, takes the one that the checkpoint was made of: by cost, between layers, or what its
+ * operators' stages say. */
+static enum ap_status cut_as_told(struct ap_ctx *ctx, const struct ap_ckpt *ckpt, struct ap_inputs *in)
+{
+	struct ap_stages_request rq = in->cutting;
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	struct ap_where where = {.file = ckpt->file};
+	const struct ap_spot *spot;
+	const uint32_t *stage;
+	uint32_t n = ap_ckpt_stages(ctx, ckpt, &stage);
+
+	if (!rq.graph || n != (uint32_t)rq.nstage || ap_ckpt_has_stages(ctx, ckpt, in->graph))
+		return AP_OK;
+	if (in->other.graph && ap_ckpt_has_stages(ctx, ckpt, in->other.graph)) {
+		ap_inputs_recut(in);
+		return AP_OK;
+	}
+	rq.known = ap_ckpt_stages_said(ctx, ckpt, rq.graph);
+	if (ap_stages_make(&quiet, &rq, &spot, NULL) != AP_OK ||
+		!ap_inputs_place(ctx, spot, AP_CUT_BY_STRATEGY, in) ||
+		!ap_ckpt_has_stages(ctx, ckpt, in->graph))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &where, "ckpt-stage",
+			"has operators in stages in which no cut of this graph into %" PRId32 " stages has "
+			"them; expected --stage-config FILE as well, the file that --stage-config-out FILE "
+			"wrote when the plan was made", rq.nstage);
+	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &where, "stages",
+		"says the stages of operators with a parameter; the others stand where the least is "
+		"sent between stages, unless --stage-config says theirs");
+}
+
 /* Counts from the checkpoint. whole: it must name every operator with a parameter, and no other. */
 static enum ap_status by_checkpoint(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, const struct ap_inputs *in, bool whole,
-	const int32_t *const **counts)
+	const struct ap_sources *src, struct ap_inputs *in, bool whole, const int32_t *const **counts)
 {
 	const struct ap_input *s = &src->strategy;
 	struct ap_ckpt ckpt;
 
 	ap_ctx_phase(ctx, "reading the strategy");
 	AP_TRY(s->text ? ap_ckpt_of_input(ctx, s, &ckpt) : ap_ckpt_load(ctx, set, s->path, &ckpt));
+	AP_TRY(cut_as_told(ctx, &ckpt, in));
 	return (whole ? ap_ckpt_counts : ap_ckpt_counts_some)(ctx, &ckpt, in->graph, in->machine->ndev,
 		&in->step, counts);
 }

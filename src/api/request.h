@@ -61,9 +61,10 @@ enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
 /* Takes the other cut of in, which it has. */
 void ap_inputs_recut(struct ap_inputs *in);
 
-/* Places the operators of in->cutting.graph as a search did, within the memory. False if parts do not ascend
+/* Places the operators of in->cutting.graph as a search did, or a file says. False if parts do not ascend
  * along the edges: nothing is changed then. */
-bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, struct ap_inputs *in);
+bool ap_inputs_place(struct ap_ctx *ctx, const struct ap_spot *spot, enum ap_pipe_cut_by by,
+	struct ap_inputs *in);
 
 /* Lets a search deal sums where the executor can be told. */
 void ap_inputs_open_sums(struct ap_ctx *ctx, struct ap_inputs *in);

@@ -26,8 +26,8 @@ struct ap_where {
 /* A sink that keeps its messages in arena. strict: warnings count as errors (AP_MEANING). */
 struct ap_diag *ap_diag_create(struct ap_arena *arena, bool strict);
 
-/* A copy of ctx for a part whose messages its caller does not pass on, or picks from: they go to a sink of its own
- * in ctx->arena. A copy, so that ctx keeps its sink where the part ends by a lack of memory. */
+/* A copy of ctx for a part whose messages its caller does not pass on, or picks from: they go to a sink of
+ * its own in ctx->arena. A copy, so that ctx keeps its sink where the part ends by a lack of memory. */
 struct ap_ctx ap_diag_apart(const struct ap_ctx *ctx);
 
 /* Adds a message; 65,536 of each level are kept, more are counted. check: name of a named check, or
@@ -40,7 +40,8 @@ enum ap_status ap_diag_addv(struct ap_diag *d, enum ap_level level, enum ap_stat
 	const struct ap_where *where, const char *check, const char *fmt, va_list ap)
 	__attribute__((format(printf, 6, 0)));
 
-/* A point in the history of a sink; ap_diag_forget() drops what was said after it, by a part that is done again. */
+/* A point in the history of a sink; ap_diag_forget() drops what was said after it, by a part that is done
+ * again. */
 struct ap_diag_mark {
 	size_t n, count[AP_ERROR + 1];
 	enum ap_status first;

@@ -139,8 +139,8 @@ static bool has_key(const struct match *m, uint32_t item, const char *key)
 	return item < m->c->nitem && !strcmp(m->c->item[item].node_name, key);
 }
 
-/* The item of a stage among adjacent items with its key, or the first if the stage is -1; UINT32_MAX if there is
- * none. */
+/* The item of a stage among adjacent items with its key, or the first if the stage is -1; UINT32_MAX if there
+ * is none. */
 static uint32_t item_in(const struct match *m, uint32_t first, int32_t stage)
 {
 	const char *key = m->c->item[first].node_name;
@@ -151,8 +151,8 @@ static uint32_t item_in(const struct match *m, uint32_t first, int32_t stage)
 	return UINT32_MAX;
 }
 
-/* The item of the node's stage; else one in whose stage an operator has this key, as a merged JSON file keeps one
- * item of a key for all stages (placed: which are such); UINT32_MAX after a message. */
+/* The item of the node's stage; else one in whose stage an operator has this key, as a merged JSON file keeps
+ * one item of a key for all stages (placed: which are such); UINT32_MAX after a message. */
 static uint32_t item_for(struct match *m, ap_id node, uint32_t first, const bool *placed)
 {
 	const char *key = m->c->item[first].node_name;
@@ -216,6 +216,41 @@ static enum ap_status join(struct match *m, uint32_t *item_of)
 	return ap_ckpt_report(m->ctx, m->c, m->level, NULL, "ckpt-operators",
 		"no operator of the graph %s matches %s", ap_diag_name(m->ctx->diag, m->g->file),
 		names_text(&extra));
+}
+
+bool ap_ckpt_has_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *staged)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	struct match m = {.ctx = &quiet, .c = c, .g = staged, .level = AP_NOTE, .nstage = UINT32_MAX};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	bool all = join(&m, AP_NEW_N(ctx->scratch, uint32_t, staged->nnode)) == AP_OK;
+
+	ap_arena_release(ctx->scratch, mark);
+	return all;
+}
+
+const int32_t *ap_ckpt_stages_said(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	struct match m = {.ctx = &quiet, .c = c, .g = g, .level = AP_NOTE, .nstage = 1};
+	int32_t *stage = AP_NEW_N(ctx->arena, int32_t, g->nnode);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	uint32_t *item_of = AP_NEW_N(ctx->scratch, uint32_t, g->nnode);
+	uint32_t *readers = AP_NEW_N(ctx->scratch, uint32_t, c->nitem);
+
+	(void)join(&m, item_of);
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (item_of[i] != UINT32_MAX)
+			readers[item_of[i]]++;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		uint32_t item = item_of[i];
+		bool one = item != UINT32_MAX && readers[item] == 1 &&
+			!has_key(&m, item + 1, c->item[item].node_name) && c->item[item].stage <= INT32_MAX;
+
+		stage[i] = one ? (int32_t)c->item[item].stage : -1;
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return stage;
 }
 
 /* Checks that every operator with a parameter is in the file; a truncated file lacks some. */

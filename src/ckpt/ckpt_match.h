@@ -24,6 +24,13 @@ enum ap_status ap_ckpt_counts_some(struct ap_ctx *ctx, const struct ap_ckpt *c,
 	const struct ap_graph *g, int64_t ndev, const struct ap_step *step,
 	const int32_t *const **out);
 
+/* Are the operators of a graph with stages in those of their items? */
+bool ap_ckpt_has_stages(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *staged);
+
+/* [nnode] stage of each operator's item; -1 where there is none, or the key has several, or operators share
+ * it. In the run arena. */
+const int32_t *ap_ckpt_stages_said(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g);
+
 /* Checks that strategies of operators that the graph shares with the file are legal, and that
  * layouts follow from them. Both may have more operators; the number of devices is the file's. */
 enum ap_status ap_ckpt_fits(struct ap_ctx *ctx, const struct ap_ckpt *c, const struct ap_graph *g);

@@ -527,6 +527,64 @@ static void cut_all(struct stages *s)
 	}
 }
 
+/* Where each part begins, [npart + 1], in an order in which the operators that are said to be in a stage are
+ * in consecutive parts; false if there is a part without one. *sent: what the parts' beginnings cost. */
+static bool cut_between_said(const struct stages *s, const struct order *o, const struct ap_cut *cut,
+	uint32_t *first, int64_t *sent)
+{
+	uint32_t behind = 0; /* the last that is said */
+	int32_t part = 0;
+
+	*sent = 0;
+	for (uint32_t at = 0; at < cut->n; at++) {
+		int32_t said = s->stage[o->node[at]], stage, segment;
+
+		if (said < 0)
+			continue;
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, part, &stage, &segment);
+		if (stage != said) {
+			if (++part == s->npart)
+				return false;
+			ap_schedule_spot(s->rq->scheduler, s->rq->nstage, part, &stage, &segment);
+			if (stage != said)
+				return false;
+			first[part] = behind;
+			for (uint32_t i = behind + 1; i <= at; i++)
+				if (cut->crossing[part][i] < cut->crossing[part][first[part]])
+					first[part] = i;
+			*sent += cut->crossing[part][first[part]];
+		}
+		behind = at + 1;
+	}
+	first[0] = 0;
+	first[s->npart] = cut->n;
+	return part == s->npart - 1;
+}
+
+/* The cut, along an order, that sends least of those in which operators are where they are said to be; false
+ * if there is none. */
+static bool cut_as_said(struct stages *s)
+{
+	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
+	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut.parts + 1);
+	int64_t *bytes = AP_NEW_N(s->ctx->scratch, int64_t, s->g->ntensor), least = INT64_MAX, sent;
+
+	for (ap_id t = 0; t < s->g->ntensor; t++)
+		bytes[t] = dealt_bytes(s, &s->g->tensor[t]);
+	for (size_t k = 0; ap_order_at(k); k++) {
+		struct order o = order_by(s, ap_order_at(k), bytes);
+
+		lay_out(s, &o, NULL, &cut);
+		if (!cut_between_said(s, &o, &cut, first, &sent) || sent >= least)
+			continue;
+		least = sent;
+		for (uint32_t p = 0; p < cut.parts; p++)
+			for (uint32_t i = first[p]; i < first[p + 1]; i++)
+				s->part[o.node[i]] = (int32_t)p;
+	}
+	return least < INT64_MAX;
+}
+
 /* The cut within the memory. */
 
 struct tight {
@@ -1076,6 +1134,11 @@ static enum ap_status find_parts(struct stages *s, struct ap_pipe_cut *how)
 	AP_TRY(take_all(s, &any));
 	if (s->npart == 1)
 		return AP_OK;
+	if (!any && s->rq->known) {
+		how->by = AP_CUT_BY_STRATEGY;
+		memcpy(s->stage, s->rq->known, s->g->nnode * sizeof *s->stage);
+		return cut_as_said(s) ? AP_OK : spread_parts(s);
+	}
 	if (!any)
 		return cut_unsaid(s, how);
 	how->by = s->rq->config ? AP_CUT_BY_CONFIG : AP_CUT_BY_GRAPH;

@@ -15,6 +15,10 @@
  * not divide evenly, stages before the last have one more, counted back from the last: 30 layers in 4
  * stages are 7, 8, 8, 7.
  *
+ * Where a strategy file says the stages of some operators, the cut is one along an order (pipeline/order.h)
+ * in which they stand so; each part begins where the least is sent between the last operator that is said to
+ * be before and the first that is said to be in it. If they stand so in no order, they are given stages.
+ *
  * Otherwise, or if there are fewer layers than parts, the operators are cut, along an order of them, into
  * contiguous parts such that the highest cost of a part is as low as possible, then the time of the sends.
  * An operator's cost is its lower bound on a stage's devices. A tensor that crosses a border costs its send
@@ -42,6 +46,8 @@ struct ap_stages_request {
 	const struct ap_json *doc; /* that config is part of */
 	const struct ap_jv *config; /* --stage-config, cell: stage; NULL: none */
 	struct ap_layer_cut layers; /* what --hybrid asks for */
+	const int32_t *known; /* [nnode] stages that a strategy file says, -1: none; NULL: there is no
+	                       * such file. What the user gives has precedence. */
 };
 
 /* Can the graph run in nstage * nsegment parts on ndevice devices? AP_USAGE, or AP_MEANING if it

@@ -111,7 +111,8 @@ static void add_cut(struct ap_str *out, const struct ap_pipe *pipe)
 	static const char *const by[] = {[AP_CUT_BY_COST] = "by cost",
 		[AP_CUT_BY_MEMORY] = "by cost, within the memory of each stage",
 		[AP_CUT_BY_LAYERS] = "between layers",
-		[AP_CUT_BY_CONFIG] = "as --stage-config says", [AP_CUT_BY_GRAPH] = "as the graph file says"};
+		[AP_CUT_BY_CONFIG] = "as --stage-config says", [AP_CUT_BY_GRAPH] = "as the graph file says",
+		[AP_CUT_BY_STRATEGY] = "as the strategy file says"};
 	const struct ap_pipe_cut *cut = pipe->cut;
 
 	if (!cut)

@@ -69,6 +69,39 @@ class CutMemory(unittest.TestCase):
         self.assertEqual(even["pipeline"]["cut"], "stage_config")
         self.assertLess(plan["prediction"]["step_time_s"], even["prediction"]["step_time_s"])
 
+    def evaluate(self, strategy):
+        path = os.path.join(self.dir.name, "again.json")
+        done = self.run_program("evaluate", self.graph(8), *RUN, "--pipeline-stages", "4", "--device-num", "16",
+                                "--strategy", strategy, "--plan-out", path)
+        if done.returncode:
+            return None, done
+        with open(path) as f:
+            return json.load(f), done
+
+    def test_strategy_file(self):
+        """The stages of the file's operators are enough to find the cut again, down to the operators between them."""
+        strategy = os.path.join(self.dir.name, "net.json")
+        plan = self.search(8, "946MB", "--no-out-strategy", "-o", strategy, "--work-limit", "30000000")
+        self.assertEqual(plan["pipeline"]["cut"], "memory")
+        again, done = self.evaluate(strategy)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(again["pipeline"]["cut"], "strategy")
+        stages = [{o["name"]: o["stage"] for o in p["operators"]} for p in (plan, again)]
+        self.assertEqual(*stages)
+        self.assertEqual(again["prediction"]["step_time_s"], plan["prediction"]["step_time_s"])
+        with open(strategy) as f:
+            turned = json.load(f)
+        for item in turned["parallel_strategy_item"].values():  # the first stage's operators last
+            item["stage"] = 3 - item["stage"]
+        turned["parallel_layout_item"] = {f"{3 - int(name[0])}{name[1:]}": layout for name, layout in
+                                          turned["parallel_layout_item"].items()}
+        with open(strategy, "w") as f:
+            json.dump(turned, f)
+        again, done = self.evaluate(strategy)
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(done.stderr.count("error"), 1, done.stderr)
+        self.assertIn("expected --stage-config FILE as well, the file that --stage-config-out FILE wrote", done.stderr)
+
     def test_equal_layers(self):
         """The cut by cost gives the first stage too much; that between layers, which is slower by its baselines,
         is as good as any."""
