@@ -20,19 +20,28 @@ struct legs {
 	double *leg;
 };
 
-static double least_s(struct legs *x, const struct ap_comm *c)
+/* Adds a collective that runs in a bucket to `leg` and the two after it. */
+static void add_bucketed(struct legs *x, const struct ap_comm *c, enum ap_leg leg)
 {
 	const struct ap_step *step = ap_pricer_step(x->pr);
+	const struct ap_machine *m = ap_pricer_machine(x->pr);
 	const struct ap_fusion *f = c->kind == AP_COLL_ALLREDUCE ? &step->allreduce
 		: c->kind == AP_COLL_REDUCESCATTER ? &step->reducescatter
 		: c->kind == AP_COLL_ALLGATHER ? &step->allgather : NULL;
-	double bytes = (double)c->bytes, most;
+	double bytes = (double)c->bytes, most, full, empty;
+	const struct ap_group *group;
 
-	if (!f || f->mode == AP_FUSION_OFF || c->bytes == 0)
-		return ap_comm_time_s(x->pr, c, NULL);
+	if (!f || f->mode == AP_FUSION_OFF || c->bytes == 0) {
+		x->leg[leg] += ap_comm_time_s(x->pr, c, NULL);
+		return;
+	}
 	most = f->mode == AP_FUSION_SIZE ? fmax(bytes, (double)f->bytes) : ENDLESS;
-	return bytes / most * ap_coll_time_s(ap_pricer_machine(x->pr), c->kind,
-		ap_pricer_group(x->pr, &c->axes), most, NULL);
+	group = ap_pricer_group(x->pr, &c->axes);
+	full = ap_coll_time_s(m, c->kind, group, most, NULL);
+	empty = group->nshape > 1 ? 0 : ap_coll_time_s(m, c->kind, group, 0, NULL); /* times are concave */
+	x->leg[leg] += bytes / most * (full - empty);
+	x->leg[leg + 1] += bytes / most * empty;
+	x->leg[leg + 2] += empty;
 }
 
 static void add(void *user, const struct ap_comm *c)
@@ -56,12 +65,12 @@ static void add(void *user, const struct ap_comm *c)
 	case AP_PHASE_GRADIENT:
 		if (!x->t->in[c->operand].owner && x->t->in[c->operand].trainable)
 			break; /* the owner's may have it */
-		x->leg[AP_LEG_EXCHANGE] += least_s(x, c); /* once, if dealt gradients are reduced with
-		                                             each micro-batch as well */
+		add_bucketed(x, c, AP_LEG_EXCHANGE); /* once, if dealt gradients are reduced with each
+		                                        micro-batch as well */
 		break;
 	case AP_PHASE_OPTIMIZER:
 		x->gathered_s += s;
-		x->leg[AP_LEG_OPTIMIZER] += least_s(x, c);
+		add_bucketed(x, c, AP_LEG_OPTIMIZER);
 		break;
 	}
 }

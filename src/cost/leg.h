@@ -22,8 +22,11 @@ enum ap_leg { /* in seconds of a step, all micro-batches */
 	AP_LEG_BACKWARD_IN, /* collectives of results' gradients before it */
 	AP_LEG_BACKWARD_OUT, /* of operands' gradients after it */
 	AP_LEG_SEND, AP_LEG_SEND_BACK, /* to another stage, and the gradient back */
-	AP_LEG_EXCHANGE, /* least of the gradient exchange, see ap_legs_make() */
-	AP_LEG_OPTIMIZER, /* update, and least of the gathering of weights after it */
+	AP_LEG_EXCHANGE, /* of gradients, without latencies */
+	AP_LEG_EXCHANGE_SHARE, /* its part of the latency of full buckets, see ap_legs_make() */
+	AP_LEG_EXCHANGE_CALL, /* the latency of one bucket */
+	AP_LEG_OPTIMIZER, /* update, and the gathering of weights after it, likewise */
+	AP_LEG_OPTIMIZER_SHARE, AP_LEG_OPTIMIZER_CALL,
 	AP_LEG_COUNT
 };
 
@@ -35,15 +38,17 @@ struct ap_legs {
  * what these take in a step (0 to 1: all micro-batches). */
 struct ap_path_weights {
 	const struct ap_legs *node; /* [nnode] */
-	const uint32_t *first; /* [nnode + 1] operands of node v: flow[first[v]] .. */
-	const double *flow; /* of an operand's redistribution, there and back */
+	const uint32_t *first; /* [nnode + 1] operands of node v: there[first[v]] .. */
+	const double *there; /* of an operand's redistribution; may be below 0 where back counts it, too */
+	const double *back; /* of the way back, and what is taken once more before it */
 };
 
 /*
- * The legs of an operator whose cost is *cost. A collective of gradients or weights runs in a bucket
- * with others; of its latency it is charged the least share: that of a bucket filled to the fusion's
- * limit (a collective takes less per byte the longer it is, ap_coll_time_s()), or in one without a
- * limit, of an endless one.
+ * The legs of an operator whose cost is *cost. A collective of gradients or weights runs in a bucket with
+ * others. A bucket of b bytes takes at least L + b (T - L) / M, with T the time of one filled to the
+ * fusion's limit of M bytes, or without a limit, to no end, and L that of an empty one: so it takes the sum
+ * of its members' legs without latencies, and, since b <= M, of their shares, L b / M each; or, if it has
+ * no more than n members, of an nth of their calls, L.
  */
 void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_op_cost *cost, struct ap_legs *out);

@@ -10,7 +10,7 @@
 #include "plan/path.h"
 
 enum {
-	MOST_SOLVES = 12,
+	MOST_SOLVES = 32,
 	MOST_PLANS = 1 + AP_MOST_KNOWN + MOST_SOLVES,
 	ENGINE_STEPS = 2, /* in time, of a step of its work: matrices are hardly pruned, and large */
 	TABLE_STEPS = 4,
@@ -34,12 +34,14 @@ struct game {
  * length * z at most 1 for each path; the mixture is its dual, which the simplex method finds from z = 0
  * (Bland's rule, so that it ends; of one that does not in time, any mixture is a bound).
  */
-static double answer(const struct game *g, double share[MOST_PLANS])
+static double answer(struct ap_ctx *ctx, const struct game *g, double share[MOST_PLANS])
 {
 	enum { WIDE = 2 * MOST_PLANS + 1 };
 	const double nil = 1e-11;
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	uint32_t rows = g->npath, cols = g->nplan, width = cols + rows + 1, base[MOST_PLANS];
-	double t[MOST_PLANS + 1][WIDE] = {{0}}, least = INFINITY, most = 0, sum = 0, shortest = INFINITY;
+	double(*t)[WIDE] = ap_arena_alloc(ctx->scratch, MOST_PLANS + 1, sizeof *t);
+	double least = INFINITY, most = 0, sum = 0, shortest = INFINITY;
 
 	for (uint32_t j = 0; j < rows; j++)
 		for (uint32_t i = 0; i < cols; i++) {
@@ -94,6 +96,7 @@ static double answer(const struct game *g, double share[MOST_PLANS])
 			length += share[j] * g->length_s[j][i];
 		shortest = fmin(shortest, length);
 	}
+	ap_arena_release(ctx->scratch, mark);
 	return shortest;
 }
 
@@ -220,7 +223,7 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 		struct ap_choice c = {0};
 		bool fresh;
 
-		if (answer(g, share) <= out->bound_s * (1 + SAME))
+		if (answer(ctx, g, share) <= out->bound_s * (1 + SAME))
 			break; /* no mixture of known paths is a better bound */
 		for (uint32_t j = 0; j < g->npath; j++) {
 			paths[j] = &g->path[j];

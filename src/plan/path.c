@@ -13,30 +13,53 @@
 
 enum kind { RUN_FORWARD, RUN_AGAIN, RUN_BACKWARD, RUN_WEIGHT };
 
-/*
- * A kernel of a pass. line_s: when it has ended at the earliest, as kernels stand in line; data_s:
- * when what it makes is ready. Both are the same where every plan runs a kernel here.
- */
+/* A kernel of a pass. Places in line are numbered from 1: 0 is the start of the pass. */
 struct run {
 	ap_id node;
 	enum kind kind;
-	double line_s, data_s;
-	double wait_s; /* for the data that it reads */
-	uint32_t giver; /* the run that it waits for; AP_NONE: none */
-	uint32_t operand; /* of the giver (backward) or its own: the redistribution between; AP_NONE: none */
-	bool input; /* it waits for inputs of the graph, from the start of the pass */
-	bool all; /* it waits for all that is sent behind the giver on the way to it, see meeting() */
-	bool line_by_data; /* line_s comes from data, not from the run before */
+	bool solid; /* in every plan a kernel runs here; else it hands on what it waits for */
+	uint32_t behind; /* its own place; if it is not solid, the last solid one that it surely waits for */
+	uint32_t before; /* its own place; if it is not solid, the first solid one that waits for it */
+};
+
+/*
+ * A collective or redistribution of a pass: if it takes any time, it starts behind the kernel at one place,
+ * and that at another place waits for it. All of a pass stand in line on the communication stream. So between
+ * the kernels at places a and b all those that are behind a or a later one, and before b or an earlier one,
+ * take no less than their sum: the first of them that a plan has waits for a, all for one another, and b
+ * waits for the last, or is behind one that does.
+ */
+struct item {
+	uint32_t behind, before;
+	int leg; /* of node; < 0: it is a redistribution */
+	ap_id node;
+	uint32_t operand; /* numbered in all */
+	int way;
+	uint32_t next; /* with the same `before`; AP_NONE */
+};
+
+/* The longest chain of kernels and what is between them. */
+struct chain {
+	double *end_s; /* [places] earliest end of the kernel there */
+	uint32_t *from; /* [places] the place before */
 };
 
 struct pass {
-	AP_VEC(struct run) runs; /* in the order of the compute stream */
-	uint32_t last; /* where the longest path ends; AP_NONE: the pass runs nothing */
-	bool from_data; /* it ends behind what that run makes */
+	AP_VEC(struct run) runs; /* in the order of the compute stream; run i is at place i + 1 */
+	AP_VEC(struct item) items;
+	uint32_t *first; /* [places] items by the place that waits for them */
+	uint32_t end; /* place behind all */
 	double length_s;
+	struct chain chain;
+	struct chain slowed; /* with what is between kernels divided by the slowdown; none without one */
 };
 
 enum { THERE, AGAIN, BACK, WAYS };
+
+/* How latencies of buckets are counted: a share for each byte, or an nth of a call for each member. */
+struct latency {
+	double share, call;
+};
 
 struct tracing {
 	struct ap_ctx *ctx;
@@ -51,6 +74,7 @@ struct tracing {
 	struct pass (*pass)[AP_PASS_WEIGHT + 1]; /* [npart] */
 	uint32_t *at[RUN_WEIGHT + 1]; /* [nnode] the node's run in its pass; AP_NONE */
 	uint32_t *set_of; /* [nnode] */
+	struct latency *exchange, *gather; /* [nstage] of buckets */
 };
 
 static bool has_kernel(const struct ap_task *t)
@@ -60,17 +84,17 @@ static bool has_kernel(const struct ap_task *t)
 }
 
 /* Does every plan run a kernel here? */
-static bool is_solid(const struct tracing *x, const struct run *r)
+static bool is_solid(const struct tracing *x, ap_id node, enum kind kind)
 {
-	const struct ap_task *t = &x->p->task[r->node];
+	const struct ap_task *t = &x->p->task[node];
 
-	switch (r->kind) {
+	switch (kind) {
 	case RUN_FORWARD:
 		return true;
 	case RUN_AGAIN:
 		return t->recomputed && !t->keep_comm && has_kernel(t);
 	case RUN_BACKWARD:
-		return x->w.live.weight_share[r->node] < 1;
+		return x->w.live.weight_share[node] < 1;
 	case RUN_WEIGHT:
 		return true;
 	}
@@ -82,229 +106,209 @@ static double micro_s(const struct tracing *x, ap_id node, enum ap_leg leg)
 	return x->leg[node].s[leg] * x->per_micro;
 }
 
+/* The leg that a run's kernel is, and its part of that. */
+static enum ap_leg kernel_leg(const struct tracing *x, const struct run *r, double *share)
+{
+	double late = x->w.live.weight_share[r->node];
+
+	*share = r->kind == RUN_WEIGHT ? late : r->kind == RUN_BACKWARD ? 1 - late : 1;
+	return r->kind == RUN_FORWARD ? AP_LEG_FORWARD
+		: r->kind == RUN_AGAIN  ? AP_LEG_AGAIN
+					: AP_LEG_BACKWARD;
+}
+
 static double kernel_s(const struct tracing *x, const struct run *r)
 {
-	double share = x->w.live.weight_share[r->node];
+	double share;
+	enum ap_leg leg = kernel_leg(x, r, &share);
 
-	switch (r->kind) {
-	case RUN_FORWARD:
-		return micro_s(x, r->node, AP_LEG_FORWARD);
-	case RUN_AGAIN:
-		return micro_s(x, r->node, AP_LEG_AGAIN);
-	case RUN_BACKWARD:
-		return micro_s(x, r->node, AP_LEG_BACKWARD) * (1 - share);
-	case RUN_WEIGHT:
-		return micro_s(x, r->node, AP_LEG_BACKWARD) * share;
-	}
-	return 0;
+	return micro_s(x, r->node, leg) * share;
 }
 
-/* The collectives right before a run, once its data are there. */
-static double before_s(const struct tracing *x, const struct run *r)
+static double item_s(const struct tracing *x, const struct item *c)
 {
-	bool gathers = x->p->task[r->node].recompute_set == AP_NONE;
-
-	switch (r->kind) {
-	case RUN_FORWARD:
-		return micro_s(x, r->node, AP_LEG_FORWARD_IN);
-	case RUN_AGAIN:
-		return micro_s(x, r->node, AP_LEG_AGAIN_IN);
-	case RUN_BACKWARD:
-		return micro_s(x, r->node, AP_LEG_BACKWARD_IN) +
-			(gathers ? micro_s(x, r->node, AP_LEG_AGAIN_IN) : 0);
-	case RUN_WEIGHT:
-		break;
-	}
-	return 0;
+	return c->leg < 0 ? x->way_s[c->way][c->operand] : micro_s(x, c->node, (enum ap_leg)c->leg);
 }
 
-static void count_before(struct tracing *x, const struct run *r, double times)
+/* The place of an earlier run of the pass that a run waits for, 0: none. */
+static uint32_t giver(const struct tracing *x, const struct pass *pass, uint32_t run, enum kind kind,
+	ap_id node)
 {
-	double *leg = x->passed[r->node].s;
+	uint32_t at = x->at[kind][node];
 
-	switch (r->kind) {
-	case RUN_FORWARD:
-		leg[AP_LEG_FORWARD_IN] += times;
-		break;
-	case RUN_AGAIN:
-		leg[AP_LEG_AGAIN_IN] += times;
-		break;
-	case RUN_BACKWARD:
-		leg[AP_LEG_BACKWARD_IN] += times;
-		leg[AP_LEG_AGAIN_IN] += x->p->task[r->node].recompute_set == AP_NONE ? times : 0;
-		break;
-	case RUN_WEIGHT:
-		break;
-	}
+	return at < run ? pass->runs.v[at].behind : 0;
 }
 
-static const enum ap_leg after[] = {AP_LEG_FORWARD_OUT, AP_LEG_AGAIN_OUT, AP_LEG_BACKWARD_OUT, AP_LEG_COUNT};
-
-/* The collectives right after a run. */
-static double after_s(const struct tracing *x, const struct run *r)
+/* Lowers *before to the place of a later run of the pass. */
+static void add_taker(const struct tracing *x, const struct pass *pass, uint32_t run, enum kind kind,
+	ap_id node, uint32_t *before)
 {
-	return r->kind == RUN_WEIGHT ? 0 : micro_s(x, r->node, after[r->kind]);
+	uint32_t at = x->at[kind][node];
+
+	if (at != AP_NONE && at > run && pass->runs.v[at].before < *before)
+		*before = pass->runs.v[at].before;
 }
 
-/* A run waits for another one's data. */
-struct edge {
-	uint32_t to;
-	uint32_t operand; /* whose redistribution stands between; AP_NONE: none */
-	int way; /* of it */
-};
-
-struct edges {
-	AP_VEC(struct edge) v;
-};
-
-static void add_edge(struct tracing *x, struct edges *out, uint32_t from, uint32_t to, uint32_t operand,
-	int way)
+static bool together(const struct tracing *x, ap_id one, ap_id other)
 {
-	struct edge e = {to, operand, way};
-
-	if (to != AP_NONE && to > from)
-		AP_PUSH(x->ctx->scratch, out->v, e);
+	return x->w.x.part_of[one] == x->w.x.part_of[other];
 }
 
-/* Those that wait for what run i makes in the same part. Where a redistribution is made again behind a run
- * that is not run again, nothing before it waits; and it is not waited for where its copy may be that of what
- * another view made. */
-static void list_edges(struct tracing *x, const struct pass *pass, uint32_t i, struct edges *out)
+/* Are both run again in one set? */
+static bool again_together(const struct tracing *x, ap_id one, ap_id other)
+{
+	return together(x, one, other) && x->set_of[one] != AP_NONE && x->set_of[one] == x->set_of[other];
+}
+
+/* Does the gradient of operand k go back within the part? *from: to which node. */
+static bool goes_back(const struct tracing *x, ap_id node, uint32_t k, ap_id *from)
+{
+	const struct ap_task_operand *in = &x->p->task[node].in[k];
+
+	*from = x->p->graph->tensor[x->p->graph->node[node].in[k]].producer;
+	return in->grad && in->kind == AP_TENSOR_ACT && !in->returns && *from != AP_NONE;
+}
+
+/* The last place of those that give a run its operand k; 0: none in this pass. */
+static uint32_t operand_from(const struct tracing *x, const struct pass *pass, uint32_t i, uint32_t k)
+{
+	const struct run *r = &pass->runs.v[i];
+	ap_id from = x->p->graph->tensor[x->p->graph->node[r->node].in[k]].producer;
+
+	if (from == AP_NONE || !together(x, from, r->node) ||
+		(r->kind == RUN_AGAIN && !again_together(x, from, r->node)))
+		return 0;
+	return giver(x, pass, i, r->kind, from);
+}
+
+/* The last place of those whose gradients a backward run waits for, or that make anew what it reads. */
+static uint32_t gradients_from(const struct tracing *x, const struct pass *pass, uint32_t i)
 {
 	const struct run *r = &pass->runs.v[i];
 	const struct ap_graph *g = x->p->graph;
 	const struct ap_node *n = &g->node[r->node];
-	const int32_t *part_of = x->w.x.part_of;
+	uint32_t last = giver(x, pass, i, RUN_AGAIN, r->node);
 
-	out->v.n = 0;
-	for (uint32_t k = 0; k < n->bound.nin && r->kind == RUN_BACKWARD; k++) {
-		const struct ap_task_operand *in = &x->p->task[r->node].in[k];
-		ap_id from = g->tensor[n->in[k]].producer;
-
-		if (in->grad && in->kind == AP_TENSOR_ACT && !in->returns && from != AP_NONE &&
-			part_of[from] == part_of[r->node])
-			add_edge(x, out, i, x->at[RUN_BACKWARD][from], in->apart ? AP_NONE :
-				x->first[r->node] + k, BACK);
-	}
-	for (uint32_t o = 0; o < n->bound.nout && r->kind <= RUN_AGAIN; o++) {
+	for (uint32_t o = 0; o < n->bound.nout; o++) {
 		const struct ap_tensor *t = &g->tensor[n->out[o]];
 
 		for (uint32_t u = 0; u < t->nuse; u++) {
-			ap_id reader = t->use[u].node;
-			bool again = r->kind == RUN_AGAIN;
-			const struct ap_task_operand *in = &x->p->task[reader].in[t->use[u].operand];
-			bool moves = !in->apart && (!again || in->again);
+			uint32_t at;
+			ap_id from;
 
-			if (part_of[reader] != part_of[r->node] ||
-				(again && x->set_of[reader] != x->set_of[r->node]))
+			if (!together(x, t->use[u].node, r->node) ||
+				!goes_back(x, t->use[u].node, t->use[u].operand, &from))
 				continue;
-			add_edge(x, out, i, x->at[r->kind][reader], moves ? x->first[reader] +
-				t->use[u].operand : AP_NONE, again ? AGAIN : THERE);
+			at = giver(x, pass, i, RUN_BACKWARD, t->use[u].node);
+			last = at > last ? at : last;
 		}
 	}
-	if (r->kind == RUN_AGAIN)
-		add_edge(x, out, i, x->at[RUN_BACKWARD][r->node], AP_NONE, AGAIN);
+	return last;
 }
 
-static double edge_s(const struct tracing *x, const struct edge *e)
-{
-	return e->operand == AP_NONE ? 0 : x->way_s[e->way][e->operand];
-}
-
-static void offer(struct run *r, double at, uint32_t giver, uint32_t operand, bool all)
-{
-	if (r->giver != AP_NONE && at <= r->wait_s)
-		return;
-	r->wait_s = at;
-	r->giver = giver;
-	r->operand = operand;
-	r->all = all;
-}
-
-/*
- * Where several runs wait for run i, and all that follow from it come together again in one, the
- * collectives between stand in line, and take no less than their sum. Returns the run where they meet;
- * AP_NONE: none is near. *sum_s: what they take, without those right before that run. Counts them so
- * many times.
- */
-static uint32_t meeting(struct tracing *x, const struct pass *pass, uint32_t i, double times, double *sum_s)
-{
-	enum { FAR = 256 };
-	struct ap_mark mark = ap_arena_mark(x->ctx->scratch);
-	uint32_t rest = (uint32_t)pass->runs.n - i, most = rest < FAR ? rest : FAR, reach = 0, last = 0;
-	bool *follows = AP_NEW_N(x->ctx->scratch, bool, most), *leads = AP_NEW_N(x->ctx->scratch, bool, most);
-	struct edges *edges = AP_NEW_N(x->ctx->scratch, struct edges, most);
-
-	follows[0] = true;
-	for (uint32_t k = 0; k < most && last == 0; k++) {
-		if (!follows[k])
-			continue;
-		if (k > 0 && k == reach) {
-			last = k;
-			break;
-		}
-		list_edges(x, pass, i + k, &edges[k]);
-		if (k == 0 && edges[k].v.n < 2)
-			break;
-		for (size_t e = 0; e < edges[k].v.n; e++) {
-			uint32_t to = edges[k].v.v[e].to - i;
-
-			reach = to > reach ? to : reach;
-			if (to < most)
-				follows[to] = true;
-		}
-		if (reach >= most)
-			break;
-	}
-	*sum_s = 0;
-	leads[last] = last > 0;
-	for (uint32_t k = last; k-- > 0;) {
-		const struct run *r = &pass->runs.v[i + k];
-
-		for (size_t e = 0; e < edges[k].v.n; e++) {
-			const struct edge *to = &edges[k].v.v[e];
-
-			if (!leads[to->to - i])
-				continue;
-			leads[k] = true;
-			*sum_s += edge_s(x, to);
-			if (times > 0 && to->operand != AP_NONE)
-				x->passed_way[to->way][to->operand] += times;
-		}
-		if (!leads[k])
-			continue;
-		*sum_s += after_s(x, r) + (k > 0 ? before_s(x, r) : 0);
-		if (times > 0 && r->kind != RUN_WEIGHT)
-			x->passed[r->node].s[after[r->kind]] += times;
-		if (times > 0 && k > 0)
-			count_before(x, r, times);
-	}
-	ap_arena_release(x->ctx->scratch, mark);
-	return last > 0 ? i + last : AP_NONE;
-}
-
-static void give(struct tracing *x, struct pass *pass, uint32_t i, struct edges *edges)
+static uint32_t all_from(const struct tracing *x, const struct pass *pass, uint32_t i)
 {
 	const struct run *r = &pass->runs.v[i];
-	double sum_s;
-	uint32_t last;
+	uint32_t last = 0;
 
-	list_edges(x, pass, i, edges);
-	for (size_t k = 0; k < edges->v.n; k++) {
-		const struct edge *e = &edges->v.v[k];
+	if (r->kind == RUN_BACKWARD)
+		return gradients_from(x, pass, i);
+	for (uint32_t k = 0; k < x->p->graph->node[r->node].bound.nin && r->kind != RUN_WEIGHT; k++) {
+		uint32_t at = operand_from(x, pass, i, k);
 
-		offer(&pass->runs.v[e->to], r->data_s + after_s(x, r) + edge_s(x, e), i, e->operand, false);
+		last = at > last ? at : last;
 	}
-	if (edges->v.n < 2)
+	return last;
+}
+
+/* The first place that waits for what run i makes; of its operands' gradients for that of one, unless it is
+ * AP_NONE. */
+static uint32_t waited_for(const struct tracing *x, const struct pass *pass, uint32_t i, uint32_t operand)
+{
+	const struct run *r = &pass->runs.v[i];
+	const struct ap_graph *g = x->p->graph;
+	const struct ap_node *n = &g->node[r->node];
+	uint32_t before = pass->end;
+	ap_id from;
+
+	for (uint32_t k = 0; k < n->bound.nin && r->kind == RUN_BACKWARD; k++)
+		if ((operand == AP_NONE || operand == k) && goes_back(x, r->node, k, &from) &&
+			together(x, from, r->node))
+			add_taker(x, pass, i, RUN_BACKWARD, from, &before);
+	for (uint32_t o = 0; o < n->bound.nout && r->kind <= RUN_AGAIN; o++) {
+		const struct ap_tensor *t = &g->tensor[n->out[o]];
+
+		for (uint32_t u = 0; u < t->nuse; u++)
+			if (r->kind == RUN_AGAIN ? again_together(x, t->use[u].node, r->node)
+						 : together(x, t->use[u].node, r->node))
+				add_taker(x, pass, i, r->kind, t->use[u].node, &before);
+	}
+	if (r->kind == RUN_AGAIN)
+		add_taker(x, pass, i, RUN_BACKWARD, r->node, &before);
+	return before;
+}
+
+static void add_item(struct tracing *x, struct pass *pass, struct item c)
+{
+	if (c.behind >= c.before)
 		return;
-	last = meeting(x, pass, i, 0, &sum_s);
-	if (last != AP_NONE)
-		offer(&pass->runs.v[last], r->data_s + sum_s, i, AP_NONE, true);
+	c.next = pass->first[c.before];
+	pass->first[c.before] = (uint32_t)pass->items.n;
+	AP_PUSH(x->ctx->scratch, pass->items, c);
+}
+
+/* The collectives and redistributions of a run. A copy that may be that of what another view made waits
+ * for nothing here, and its way back is not waited for. */
+static void list_items(struct tracing *x, struct pass *pass, uint32_t i)
+{
+	static const enum ap_leg out[] = {AP_LEG_FORWARD_OUT, AP_LEG_AGAIN_OUT, AP_LEG_BACKWARD_OUT};
+	const struct run *r = &pass->runs.v[i];
+	const struct ap_task *t = &x->p->task[r->node];
+	struct item c = {.behind = all_from(x, pass, i), .before = r->before, .node = r->node};
+	uint32_t nin = x->p->graph->node[r->node].bound.nin;
+
+	if (r->kind == RUN_WEIGHT)
+		return;
+	c.leg = r->kind == RUN_FORWARD ? AP_LEG_FORWARD_IN : r->kind == RUN_AGAIN ? AP_LEG_AGAIN_IN
+		: AP_LEG_BACKWARD_IN;
+	add_item(x, pass, c);
+	c.leg = AP_LEG_AGAIN_IN;
+	if (r->kind == RUN_BACKWARD && t->recompute_set == AP_NONE) /* weights gathered anew */
+		add_item(x, pass, c);
+	c.leg = AP_LEG_INPUT;
+	c.behind = 0;
+	if (r->kind == RUN_FORWARD)
+		add_item(x, pass, c);
+	c.leg = (int)out[r->kind];
+	c.behind = r->behind;
+	c.before = waited_for(x, pass, i, AP_NONE);
+	add_item(x, pass, c);
+	c.leg = -1;
+	for (uint32_t k = 0; k < nin; k++) {
+		ap_id from;
+
+		c.operand = x->first[r->node] + k;
+		c.way = r->kind == RUN_FORWARD ? THERE : r->kind == RUN_AGAIN ? AGAIN : BACK;
+		if (r->kind == RUN_BACKWARD) {
+			if (!goes_back(x, r->node, k, &from))
+				continue;
+			c.behind = r->behind;
+			c.before = t->in[k].apart ? pass->end : waited_for(x, pass, i, k);
+		} else {
+			if (r->kind == RUN_AGAIN && !t->in[k].again)
+				continue;
+			c.behind = t->in[k].apart ? 0 : operand_from(x, pass, i, k);
+			c.before = r->before;
+		}
+		add_item(x, pass, c);
+	}
 }
 
 static void push_run(struct tracing *x, struct pass *pass, ap_id node, enum kind kind)
 {
-	struct run r = {.node = node, .kind = kind, .giver = AP_NONE, .operand = AP_NONE};
+	uint32_t place = (uint32_t)pass->runs.n + 1;
+	struct run r = {.node = node, .kind = kind, .solid = is_solid(x, node, kind), .behind = place,
+		.before = place};
 
 	x->at[kind][node] = (uint32_t)pass->runs.n;
 	AP_PUSH(x->ctx->scratch, pass->runs, r);
@@ -336,96 +340,135 @@ static void list_runs(struct tracing *x, int32_t part, enum ap_pass kind, struct
 	}
 }
 
+/* The largest of what is at places, to which may be added for all up to one. */
+struct most {
+	uint32_t leaves; /* a power of two */
+	double *value; /* [2 leaves] of the subtree, without what is added above it */
+	double *added; /* [2 leaves] to all of the subtree, and in value */
+	uint32_t *at; /* [2 leaves] the first place with it */
+};
+
+static void most_pull(struct most *m, uint32_t node)
+{
+	uint32_t best = m->value[2 * node + 1] > m->value[2 * node] ? 2 * node + 1 : 2 * node;
+
+	m->value[node] = m->value[best] + m->added[node];
+	m->at[node] = m->at[best];
+}
+
+static void most_init(struct ap_ctx *ctx, uint32_t places, struct most *m)
+{
+	*m = (struct most){.leaves = 1};
+	while (m->leaves < places)
+		m->leaves *= 2;
+	m->value = AP_NEW_N(ctx->scratch, double, 2 * m->leaves);
+	m->added = AP_NEW_N(ctx->scratch, double, 2 * m->leaves);
+	m->at = AP_NEW_N(ctx->scratch, uint32_t, 2 * m->leaves);
+	for (uint32_t i = 1; i < 2 * m->leaves; i++)
+		m->value[i] = -INFINITY;
+}
+
+/* Places are set once, in order, before anything is added to them. */
+static void most_set(struct most *m, uint32_t place, double value)
+{
+	uint32_t node = m->leaves + place;
+
+	m->value[node] = value;
+	m->at[node] = place;
+	while ((node /= 2) > 0)
+		most_pull(m, node);
+}
+
+static void most_add(struct most *m, uint32_t last, double more)
+{
+	uint32_t node = m->leaves + last;
+
+	m->value[node] += more;
+	m->added[node] += more;
+	for (; node > 1; node /= 2) {
+		if (node & 1) {
+			m->value[node - 1] += more;
+			m->added[node - 1] += more;
+		}
+		most_pull(m, node / 2);
+	}
+}
+
+/* O((runs + items) log runs). scale: of what is between kernels. */
+static void trace_chain(struct tracing *x, const struct pass *pass, double scale, struct chain *out)
+{
+	struct most m;
+
+	*out = (struct chain){AP_NEW_N(x->ctx->scratch, double, pass->end + 1),
+		AP_NEW_N(x->ctx->scratch, uint32_t, pass->end + 1)};
+	most_init(x->ctx, pass->end + 1, &m);
+	most_set(&m, 0, 0);
+	for (uint32_t place = 1; place <= pass->end; place++) {
+		const struct run *r = place < pass->end ? &pass->runs.v[place - 1] : NULL;
+
+		for (uint32_t c = pass->first[place]; c != AP_NONE; c = pass->items.v[c].next)
+			if (item_s(x, &pass->items.v[c]) > 0)
+				most_add(&m, pass->items.v[c].behind, scale * item_s(x, &pass->items.v[c]));
+		out->from[place] = r && !r->solid ? place - 1 : m.at[1]; /* that one waits for no item */
+		out->end_s[place] = (r && !r->solid ? out->end_s[place - 1] : m.value[1]) +
+			(r ? kernel_s(x, r) : 0);
+		most_set(&m, place, out->end_s[place]);
+	}
+}
+
 static void trace_pass(struct tracing *x, int32_t part, enum ap_pass kind)
 {
 	struct pass *out = &x->pass[part][kind];
-	struct edges edges = {0};
-	double line = 0;
 
 	list_runs(x, part, kind, out);
-	out->last = AP_NONE;
-	for (uint32_t i = 0; i < out->runs.n; i++) {
-		struct run *r = &out->runs.v[i];
-		double kernel = kernel_s(x, r), data, end;
-		bool solid = is_solid(x, r), waits;
-
-		if (kind == AP_PASS_FORWARD && micro_s(x, r->node, AP_LEG_INPUT) > r->wait_s) {
-			r->wait_s = micro_s(x, r->node, AP_LEG_INPUT);
-			r->input = true;
-		}
-		waits = r->giver != AP_NONE || r->input;
-		data = waits ? r->wait_s + before_s(x, r) : 0;
-		r->line_by_data = solid && waits && data >= line;
-		r->line_s = (r->line_by_data ? data : line) + kernel;
-		r->data_s = solid ? r->line_s : data;
-		line = r->line_s;
-		give(x, out, i, &edges);
-		end = r->kind == RUN_FORWARD ? r->data_s + after_s(x, r) : r->line_s;
-		if (out->last != AP_NONE && end < out->length_s)
-			continue;
-		out->last = i;
-		out->length_s = end;
-		out->from_data = r->kind == RUN_FORWARD;
-	}
+	out->end = (uint32_t)out->runs.n + 1;
+	out->first = AP_NEW_N(x->ctx->scratch, uint32_t, out->end + 1);
+	for (uint32_t i = 0; i <= out->end; i++)
+		out->first[i] = AP_NONE;
+	for (uint32_t i = 0; i < out->runs.n; i++)
+		if (!out->runs.v[i].solid)
+			out->runs.v[i].behind = all_from(x, out, i);
+	for (uint32_t i = (uint32_t)out->runs.n; i-- > 0;)
+		if (!out->runs.v[i].solid)
+			out->runs.v[i].before = waited_for(x, out, i, AP_NONE);
+	for (uint32_t i = 0; i < out->runs.n; i++)
+		list_items(x, out, i);
+	trace_chain(x, out, 1, &out->chain);
+	out->length_s = out->chain.end_s[out->end];
+	if (kind != AP_PASS_FORWARD && x->w.maker.slowdown > 1)
+		trace_chain(x, out, 1 / x->w.maker.slowdown, &out->slowed);
 }
 
 static void count_kernel(struct tracing *x, const struct run *r, double times)
 {
-	double *leg = x->passed[r->node].s, share = x->w.live.weight_share[r->node];
+	double share;
+	enum ap_leg leg = kernel_leg(x, r, &share);
 
-	switch (r->kind) {
-	case RUN_FORWARD:
-		leg[AP_LEG_FORWARD] += times;
-		break;
-	case RUN_AGAIN:
-		leg[AP_LEG_AGAIN] += times;
-		break;
-	case RUN_BACKWARD:
-		leg[AP_LEG_BACKWARD] += times * (1 - share);
-		break;
-	case RUN_WEIGHT:
-		leg[AP_LEG_BACKWARD] += times * share;
-		break;
-	}
+	x->passed[r->node].s[leg] += times * share;
 }
 
-/* Counts what the path up to run i passes, `times` micro-batches' worth. */
-static void count_path(struct tracing *x, const struct pass *pass, uint32_t i, bool data, double times)
+/* Counts what the chain up to a place passes, `times` micro-batches' worth, of what is between kernels
+ * `scale` as much. */
+static void count_chain(struct tracing *x, const struct pass *pass, const struct chain *chain, uint32_t place,
+	double times, double scale)
 {
-	while (i != AP_NONE) {
-		const struct run *r = &pass->runs.v[i], *giver;
-		bool by_data = is_solid(x, r) ? r->line_by_data : data;
+	while (place > 0) {
+		uint32_t from = chain->from[place];
 
-		if (is_solid(x, r) || !data)
-			count_kernel(x, r, times);
-		if (!by_data) {
-			i = i > 0 && (is_solid(x, r) || !data) ? i - 1 : AP_NONE;
-			data = false;
-			continue;
-		}
-		if (r->input) {
-			count_before(x, r, times);
-			x->passed[r->node].s[AP_LEG_INPUT] += times;
-			return;
-		}
-		if (r->giver == AP_NONE)
-			return;
-		giver = &pass->runs.v[r->giver];
-		count_before(x, r, times);
-		if (r->all) {
-			double sum_s;
+		if (place < pass->end)
+			count_kernel(x, &pass->runs.v[place - 1], times);
+		for (uint32_t at = from + 1; at <= place; at++)
+			for (uint32_t i = pass->first[at]; i != AP_NONE; i = pass->items.v[i].next) {
+				const struct item *c = &pass->items.v[i];
 
-			meeting(x, pass, r->giver, times, &sum_s);
-			i = r->giver;
-			data = true;
-			continue;
-		}
-		x->passed[giver->node].s[after[giver->kind]] += times;
-		if (r->operand != AP_NONE)
-			x->passed_way[giver->kind == RUN_FORWARD ? THERE : giver->kind == RUN_AGAIN
-				? AGAIN : BACK][r->operand] += times;
-		i = r->giver;
-		data = true;
+				if (c->behind < from)
+					continue;
+				if (c->leg < 0)
+					x->passed_way[c->way][c->operand] += times * scale;
+				else
+					x->passed[c->node].s[c->leg] += times * scale;
+			}
+		place = from;
 	}
 }
 
@@ -525,6 +568,24 @@ static void lay_out(struct tracing *x, struct slots *s)
 	}
 }
 
+/* The slot that slot i waits for; counts what is sent between. */
+static uint32_t count_giver(struct tracing *x, const struct slots *s, uint32_t i)
+{
+	uint32_t give = s->giver[i];
+	bool back = s->t->slot[i].slot.pass != AP_PASS_FORWARD;
+	double send_s;
+	int32_t over;
+
+	if (give == AP_NONE || s->part[give] == s->part[i] || give != needed(x, s, i, &send_s))
+		return give;
+	over = back ? s->part[i] : s->part[give];
+	for (ap_id v = 0; v < x->p->graph->nnode && send_s > 0; v++)
+		if (x->leg[v].s[AP_LEG_SEND] > 0 && !x->p->task[v].once &&
+			ap_whole_step_hop(&x->w, v) == over)
+			x->passed[v].s[back ? AP_LEG_SEND_BACK : AP_LEG_SEND] += 1;
+	return give;
+}
+
 static void count_slots(struct tracing *x, const struct slots *s, uint32_t i)
 {
 	const struct ap_timeline *t = s->t;
@@ -532,38 +593,26 @@ static void count_slots(struct tracing *x, const struct slots *s, uint32_t i)
 	while (i != AP_NONE) {
 		const struct ap_schedule_slot *slot = &t->slot[i].slot;
 		const struct pass *pass = &x->pass[s->part[i]][slot->pass];
-		uint32_t give = s->giver[i];
-		double send_s;
 
-		count_path(x, pass, pass->last, pass->from_data, 1);
-		if (give != AP_NONE && s->part[give] != s->part[i] && give == needed(x, s, i, &send_s)) {
-			bool back = slot->pass != AP_PASS_FORWARD;
-			int32_t over = back ? s->part[i] : s->part[give];
-
-			for (ap_id v = 0; v < x->p->graph->nnode && send_s > 0; v++)
-				if (x->leg[v].s[AP_LEG_SEND] > 0 && !x->p->task[v].once &&
-					ap_whole_step_hop(&x->w, v) == over)
-					x->passed[v].s[back ? AP_LEG_SEND_BACK : AP_LEG_SEND] += 1;
-		}
-		i = give;
+		count_chain(x, pass, &pass->chain, pass->end, 1, 1);
+		i = count_giver(x, s, i);
 	}
 }
 
 /*
- * Where the path leaves the passes: behind run `run` of the last slot of `part` (AP_NONE: behind the slot),
- * with the exchange of gradients completed from there on.
+ * Where the path leaves the passes: behind the kernel at place `place` of the last slot of `part` (AP_NONE:
+ * behind the slot), with the exchange of gradients completed from there on.
  *
- * slowed: beside the exchange, kernels take s times as long, s the slowdown. Up to that run let K be the
- * kernels of the pass, I the time that none runs, X the exchange of gradients completed before it, of
- * which E is left behind it. Then X is at most E, I and what runs beside kernels, B, together, and the
- * pass so far and what is left take
- *   K + (1 - 1/s) B + I + E >= K + (1 - 1/s) (X - I - E) + I + E >= (K + I) / s + (1 - 1/s) (K + X),
- * in which K + I is at least the length of a path to that run.
+ * slowed: beside the exchange, kernels take s times as long, s the slowdown. Of a chain up to there let K be
+ * the kernels and C what is between them, X the exchange of gradients completed before, of which E is left.
+ * Then X is at most E, C and what runs beside the chain's kernels, B, together, and what the chain and what
+ * is left take is
+ *   K + (1 - 1/s) B + C + E >= K + (1 - 1/s) (X - C - E) + C + E >= K + C / s + (1 - 1/s) X.
  */
 struct leave {
 	double length_s;
 	int32_t stage, part;
-	uint32_t slot, run;
+	uint32_t slot, place;
 	bool slowed;
 };
 
@@ -586,8 +635,54 @@ static const ap_id *completions(const struct tracing *x)
 	return by;
 }
 
+static double bucketed_s(const struct tracing *x, ap_id node, const struct latency *l, enum ap_leg leg)
+{
+	const double *s = &x->leg[node].s[leg];
+
+	return s[0] + l->share * s[1] + l->call * s[2];
+}
+
+static void count_bucketed(struct tracing *x, ap_id node, const struct latency *l, enum ap_leg leg,
+	double times)
+{
+	double *s = &x->passed[node].s[leg];
+
+	s[0] = times;
+	s[1] = times * l->share;
+	s[2] = times * l->call;
+}
+
+static int32_t stage_of(const struct tracing *x, ap_id node)
+{
+	return x->w.x.stage[x->w.x.part_of[node]];
+}
+
+/* For each stage, counts latencies of buckets in the way that has most of them in this plan. */
+static struct latency *latencies(struct tracing *x, enum ap_leg leg)
+{
+	int32_t nstage = x->w.x.nstage;
+	struct latency *out = AP_NEW_N(x->ctx->scratch, struct latency, nstage);
+	double *share_s = AP_NEW_N(x->ctx->scratch, double, nstage);
+	double *call_s = AP_NEW_N(x->ctx->scratch, double, nstage);
+	double *most = AP_NEW_N(x->ctx->scratch, double, nstage); /* members of a bucket */
+
+	for (ap_id i = 0; i < x->p->graph->nnode; i++) {
+		int32_t stage = stage_of(x, i);
+
+		share_s[stage] += x->leg[i].s[leg + 1];
+		call_s[stage] += x->leg[i].s[leg + 2];
+		for (uint32_t k = 0; k < x->p->graph->node[i].bound.nin; k++)
+			most[stage] += x->p->task[i].in[k].kind == AP_TENSOR_PARAM ||
+				x->p->task[i].in[k].returns;
+	}
+	for (int32_t s = 0; s < nstage; s++)
+		out[s] = most[s] > 0 && call_s[s] / most[s] > share_s[s] ? (struct latency){0, 1 / most[s]}
+									 : (struct latency){1, 0};
+	return out;
+}
+
 /* The exchange of the gradients that the backward run of a node completes, in seconds; counted so often. */
-static double exchange(const struct tracing *x, const ap_id *by, ap_id node, double times)
+static double exchange(struct tracing *x, const ap_id *by, ap_id node, double times)
 {
 	const struct ap_parts *parts = &x->w.x;
 	ap_id before = AP_NONE;
@@ -599,18 +694,18 @@ static double exchange(const struct tracing *x, const ap_id *by, ap_id node, dou
 		if (owner == before || by[owner] != node)
 			continue;
 		before = owner;
-		sum += x->leg[owner].s[AP_LEG_EXCHANGE];
+		sum += bucketed_s(x, owner, &x->exchange[stage_of(x, owner)], AP_LEG_EXCHANGE);
 		if (times > 0)
-			x->passed[owner].s[AP_LEG_EXCHANGE] = times;
+			count_bucketed(x, owner, &x->exchange[stage_of(x, owner)], AP_LEG_EXCHANGE, times);
 	}
 	return sum;
 }
 
 static void take_longer(struct leave *best, double length_s, int32_t stage, int32_t part, uint32_t slot,
-	uint32_t run, bool slowed)
+	uint32_t place, bool slowed)
 {
 	if (length_s > best->length_s)
-		*best = (struct leave){length_s, stage, part, slot, run, slowed};
+		*best = (struct leave){length_s, stage, part, slot, place, slowed};
 }
 
 static void find_leave(struct tracing *x, const struct slots *s, const ap_id *by, struct leave *best)
@@ -625,13 +720,13 @@ static void find_leave(struct tracing *x, const struct slots *s, const ap_id *by
 		double update = 0, later = 0; /* the exchange of later slots' gradients */
 
 		for (ap_id i = 0; i < x->p->graph->nnode; i++)
-			if (x->w.x.stage[x->w.x.part_of[i]] == stage)
-				update += x->leg[i].s[AP_LEG_OPTIMIZER];
+			if (stage_of(x, i) == stage)
+				update += bucketed_s(x, i, &x->gather[stage], AP_LEG_OPTIMIZER);
 		for (uint32_t i = end; i-- > t->first[stage];) {
 			int32_t part = s->part[i];
 			const struct pass *pass = &x->pass[part][finishing];
 			double start = s->end_s[i] - pass->length_s + update;
-			double all = 0, before = 0, kernels = 0;
+			double all = 0, before = 0;
 
 			if (i + 1 == end)
 				take_longer(best, s->end_s[i] + update, stage, part, i, AP_NONE, false);
@@ -644,16 +739,17 @@ static void find_leave(struct tracing *x, const struct slots *s, const ap_id *by
 				const struct run *r = &pass->runs.v[k];
 				double behind = later + all - before;
 
-				kernels += kernel_s(x, r);
-				take_longer(best, start + r->line_s + behind, stage, part, i, k, false);
-				take_longer(best, start + slow * r->line_s + (1 - slow) * (kernels + before) +
-					behind, stage, part, i, k, true);
+				take_longer(best, start + pass->chain.end_s[k + 1] + behind, stage, part, i,
+					k + 1, false);
+				if (slow < 1)
+					take_longer(best, start + pass->slowed.end_s[k + 1] +
+						(1 - slow) * before + behind, stage, part, i, k + 1, true);
 				if (r->kind != RUN_AGAIN)
 					before += exchange(x, by, r->node, 0);
 			}
-			if (later <= 0)
-				take_longer(best, start + slow * pass->length_s +
-					(1 - slow) * (kernels + all), stage, part, i, AP_NONE, true);
+			if (later <= 0 && slow < 1)
+				take_longer(best, start + pass->slowed.end_s[pass->end] + (1 - slow) * all,
+					stage, part, i, pass->end, true);
 			later += all;
 		}
 	}
@@ -664,31 +760,28 @@ static void count_leave(struct tracing *x, const struct slots *s, const ap_id *b
 {
 	const struct ap_timeline *t = s->t;
 	enum ap_pass finishing = x->w.maker.splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
-	double slow = l->slowed ? 1 - 1 / x->w.maker.slowdown : 0;
+	double slow = 1 / x->w.maker.slowdown;
 	const struct pass *last;
 
 	for (ap_id i = 0; i < x->p->graph->nnode; i++)
-		if (x->w.x.stage[x->w.x.part_of[i]] == l->stage)
-			x->passed[i].s[AP_LEG_OPTIMIZER] = 1;
-	if (l->run == AP_NONE && !l->slowed) {
+		if (stage_of(x, i) == l->stage)
+			count_bucketed(x, i, &x->gather[l->stage], AP_LEG_OPTIMIZER, 1);
+	if (l->place == AP_NONE) {
 		count_slots(x, s, l->slot);
 		return;
 	}
-	count_slots(x, s, s->giver[l->slot]);
+	count_slots(x, s, count_giver(x, s, l->slot));
 	last = &x->pass[l->part][finishing];
-	count_path(x, last, l->run == AP_NONE ? last->last : l->run, l->run == AP_NONE && last->from_data,
-		1 - slow);
-	for (uint32_t k = 0; l->slowed && k < last->runs.n && (l->run == AP_NONE || k <= l->run); k++) {
-		count_kernel(x, &last->runs.v[k], slow);
-		if (last->runs.v[k].kind != RUN_AGAIN && k != l->run)
-			exchange(x, by, last->runs.v[k].node, slow);
-	}
-	for (uint32_t i = l->slot; i < t->first[l->stage + 1] && l->run != AP_NONE; i++) {
+	count_chain(x, last, l->slowed ? &last->slowed : &last->chain, l->place, 1, l->slowed ? slow : 1);
+	for (uint32_t k = 0; l->slowed && k + 1 < l->place; k++)
+		if (last->runs.v[k].kind != RUN_AGAIN)
+			exchange(x, by, last->runs.v[k].node, 1 - slow);
+	for (uint32_t i = l->slot; i < t->first[l->stage + 1] && l->place < last->end; i++) {
 		const struct pass *pass = &x->pass[s->part[i]][finishing];
 
 		if (x->w.part[s->part[i]].last_slot != i)
 			continue;
-		for (uint32_t k = i == l->slot ? l->run : 0; k < pass->runs.n; k++)
+		for (uint32_t k = i == l->slot ? l->place - 1 : 0; k < pass->runs.n; k++)
 			if (pass->runs.v[k].kind != RUN_AGAIN)
 				exchange(x, by, pass->runs.v[k].node, 1);
 	}
@@ -739,23 +832,6 @@ static void index_runs(struct tracing *x)
 			x->set_of[x->w.live.set_node[k]] = s;
 }
 
-/* How often a redistribution counts: a price holds both ways, and a second way there if the copy is made
- * again, so it counts as often as the way that the path passes least. */
-static double flow_weight(const struct tracing *x, ap_id node, uint32_t operand)
-{
-	const struct ap_task_operand *in = &x->p->task[node].in[operand];
-	uint32_t at = x->first[node] + operand;
-	bool gathers = x->p->step->executor == AP_EXECUTOR_GENERIC && !in->grad;
-	double least = x->passed_way[THERE][at];
-
-	if (in->grad)
-		least = fmin(least, x->passed_way[BACK][at]);
-	if (!in->kept || !(in->again || gathers))
-		return least;
-	/* what is passed is at least half of there + again + back */
-	return fmin(least, fmax(x->passed_way[AGAIN][at], least / 2));
-}
-
 void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_path_terms *terms,
 	struct ap_path *out)
 {
@@ -766,7 +842,7 @@ void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	struct slots slots;
 	struct leave leave;
 	const ap_id *by;
-	double *flow;
+	double *there, *back;
 
 	x.passed = AP_NEW_N(ctx->arena, struct ap_legs, n);
 	ap_whole_step_make(ctx, p, false, &x.w);
@@ -779,17 +855,26 @@ void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	list_slots(&x, &slots);
 	lay_out(&x, &slots);
 	by = completions(&x);
+	x.exchange = latencies(&x, AP_LEG_EXCHANGE);
+	x.gather = latencies(&x, AP_LEG_OPTIMIZER);
 	find_leave(&x, &slots, by, &leave);
 	count_leave(&x, &slots, by, &leave);
 	for (ap_id i = 0; i < n; i++)
 		for (int k = 0; k < AP_LEG_EXCHANGE; k++)
 			x.passed[i].s[k] *= p->task[i].once ? 0 : x.per_micro;
-	flow = AP_NEW_N(ctx->arena, double, x.first[n] + 1);
+	there = AP_NEW_N(ctx->arena, double, x.first[n] + 1);
+	back = AP_NEW_N(ctx->arena, double, x.first[n] + 1);
 	for (ap_id i = 0; i < n; i++)
-		for (uint32_t k = 0; k < p->graph->node[i].bound.nin; k++)
-			flow[x.first[i] + k] = flow_weight(&x, i, k) * x.per_micro;
+		for (uint32_t k = 0; k < p->graph->node[i].bound.nin; k++) {
+			uint32_t at = x.first[i] + k;
+
+			there[at] = x.passed_way[THERE][at] * x.per_micro;
+			back[at] = x.passed_way[BACK][at] * x.per_micro;
+			if (p->task[i].in[k].again) /* the price of the way back has the second way there */
+				there[at] += x.passed_way[AGAIN][at] * x.per_micro - back[at];
+		}
 	*out = (struct ap_path){.weights = {.node = x.passed, .first = x.first,
-		.flow = flow}, .length_s = leave.length_s};
+		.there = there, .back = back}, .length_s = leave.length_s};
 	ap_arena_release(ctx->scratch, mark);
 }
 
@@ -799,21 +884,22 @@ void ap_path_terms_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 	struct ap_pricer *pricer = ap_pricer_create(ctx->scratch, p->machine, p->step);
 	uint32_t n = p->graph->nnode, *first = AP_NEW_N(ctx->scratch, uint32_t, n + 1);
 	struct ap_legs *leg = AP_NEW_N(ctx->arena, struct ap_legs, n);
-	double *flow_s;
+	double *there_s, *back_s;
 
 	for (ap_id i = 0; i < n; i++) {
 		first[i + 1] = first[i] + p->graph->node[i].bound.nin;
 		ap_legs_make(pricer, &p->task[i], &p->op[i].place, &p->op[i].cost, &leg[i]);
 	}
-	flow_s = AP_NEW_N(ctx->arena, double, first[n] + 1);
+	there_s = AP_NEW_N(ctx->arena, double, first[n] + 1);
+	back_s = AP_NEW_N(ctx->arena, double, first[n] + 1);
 	for (uint32_t m = 0; m < p->nmove; m++)
 		if (p->move[m].from != AP_NONE) {
 			struct ap_move_cost cost = ap_plan_move_part(p, &p->move[m]);
 
-			flow_s[first[p->move[m].to] + p->move[m].operand] +=
-				cost.forward_s + cost.backward_s;
+			there_s[first[p->move[m].to] + p->move[m].operand] += cost.forward_s;
+			back_s[first[p->move[m].to] + p->move[m].operand] += cost.backward_s;
 		}
-	*out = (struct ap_path_terms){leg, flow_s};
+	*out = (struct ap_path_terms){leg, there_s, back_s};
 	ap_arena_release(ctx->scratch, mark);
 }
 
@@ -826,7 +912,7 @@ double ap_path_length_s(const struct ap_path *path, const struct ap_graph *g, co
 		for (int k = 0; k < AP_LEG_COUNT; k++)
 			sum += w->node[i].s[k] * t->leg[i].s[k];
 	for (uint32_t i = 0; i < w->first[g->nnode]; i++)
-		sum += w->flow[i] * t->flow_s[i];
+		sum += w->there[i] * t->there_s[i] + w->back[i] * t->back_s[i];
 	return sum;
 }
 
@@ -835,15 +921,19 @@ void ap_path_mix(struct ap_ctx *ctx, const struct ap_path *const *path, const do
 {
 	struct ap_legs *node = AP_NEW_N(ctx->arena, struct ap_legs, g->nnode);
 	uint32_t operands = path[0]->weights.first[g->nnode];
-	double *flow = AP_NEW_N(ctx->arena, double, operands + 1);
+	double *there = AP_NEW_N(ctx->arena, double, operands + 1);
+	double *back = AP_NEW_N(ctx->arena, double, operands + 1);
 
-	*out = (struct ap_path){.weights = {.node = node, .first = path[0]->weights.first, .flow = flow}};
+	*out = (struct ap_path){.weights = {.node = node, .first = path[0]->weights.first, .there = there,
+		.back = back}};
 	for (uint32_t j = 0; j < n; j++) {
 		for (ap_id i = 0; i < g->nnode && share[j] > 0; i++)
 			for (int k = 0; k < AP_LEG_COUNT; k++)
 				node[i].s[k] += share[j] * path[j]->weights.node[i].s[k];
-		for (uint32_t i = 0; i < operands && share[j] > 0; i++)
-			flow[i] += share[j] * path[j]->weights.flow[i];
+		for (uint32_t i = 0; i < operands && share[j] > 0; i++) {
+			there[i] += share[j] * path[j]->weights.there[i];
+			back[i] += share[j] * path[j]->weights.back[i];
+		}
 		out->length_s += share[j] * path[j]->length_s;
 	}
 }

@@ -3,10 +3,10 @@
  * A path through the step: a chain of kernels, collectives, redistributions, sends and updates each of
  * which waits for the one before, in the simulation of every plan of this graph on this machine,
  * however its operators are cut. Kernels wait for one another in the order of their pass, and for
- * the data that they read; passes in the order of the schedule; a gradient's exchange for the
- * kernels that complete it. What stands in line on the communication stream alone, or shares a bucket,
- * is no part of it, since another plan may not have it. So what a path takes, added up over any plan's
- * operators, is no more than that plan's simulated step.
+ * the data that they read; collectives between two kernels for one another, where the first kernel comes
+ * before all of them and the second behind all; passes in the order of the schedule; a gradient's exchange
+ * for the kernels that complete it. Buckets that another plan need not have are no part of it. So what a
+ * path takes, added up over any plan's operators, is no more than that plan's simulated step.
  */
 #ifndef AP_PLAN_PATH_H
 #define AP_PLAN_PATH_H
@@ -19,10 +19,10 @@ struct ap_path {
 	double length_s; /* in the plan that it was made of: at most its simulated step */
 };
 
-/* What paths add up in a plan: of operators, and of redistributions there and back. */
+/* What paths add up in a plan: of operators, and of redistributions. */
 struct ap_path_terms {
 	const struct ap_legs *leg; /* [nnode] */
-	const double *flow_s; /* [operands], numbered as in struct ap_path_weights */
+	const double *there_s, *back_s; /* [operands], numbered as in struct ap_path_weights */
 };
 
 /* O(operands) and the pricing of each operator. */

@@ -55,6 +55,7 @@ struct ap_bond { /* between two kinds; row: layout of u's slot, column: layout o
 	struct ap_flow flow;
 	struct ap_slot u, v;
 	double *cost; /* [u.nlayout * v.nlayout], quantised */
+	uint16_t *there; /* same shape, of a FLOW: the way there in PARTS of that, rounded down */
 	int64_t *kept; /* same shape, bytes of kept copies; NULL: all 0 */
 };
 
@@ -101,12 +102,16 @@ struct weighing {
 	const uint32_t *of_node; /* [nnode] weights of its legs */
 	const double *const *cost; /* [weights * kinds] of the kind's candidates; NULL: none has both */
 	const uint32_t *of_link; /* [links] weight of its redistribution */
-	const double *scale; /* [weights of links] */
+	const struct scale {
+		double there, back;
+	} *scale; /* [weights of links] */
 	const bool *finite; /* [bonds] a redistribution that no pair of layouts forbids */
 };
 
 #define AP_PRICE_WORK 512 /* inner steps of a search per pair priced, in time */
 #define AP_CANDIDATE_WORK 8192 /* the same per candidate, with its layouts */
+
+#define PARTS 65520 /* of a price: halves, thirds and so on are exact */
 
 #define AP_MAX_STRATEGY 32 /* limit of the vectors in a strategy */
 
@@ -140,6 +145,7 @@ struct share {
 
 struct price {
 	uint32_t number; /* of the source layout; 0 if none */
+	uint16_t there;
 	double cost;
 	int64_t kept;
 };
@@ -387,14 +393,19 @@ static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
 }
 
 /* What a path is charged for a redistribution, rounded down: prices are rounded to the nearest. */
-static double weigh(const struct ap_making *mk, double cost, uint32_t scale)
+static double weigh(const struct ap_making *mk, const struct ap_bond *b, size_t at, uint32_t scale)
 {
-	double q = mk->step->quantum_s, w;
+	double q = mk->step->quantum_s, cost = b->cost[at], more, part;
+	struct scale w;
 
 	if (!mk->weighing || isinf(cost))
 		return cost;
 	w = mk->weighing->scale[scale];
-	return w > 0 ? fmax(0, floor(w * (cost / q - 0.5))) * q : 0;
+	if (!b->there || (w.there == 0 && w.back == 0))
+		return 0;
+	more = w.there - w.back;
+	part = b->there[at] + (more < 0 && b->there[at] < PARTS ? 1 : 0);
+	return fmax(0, floor((w.back + more * part / PARTS) * (cost / q - 0.5))) * q;
 }
 
 static void make_edge(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
@@ -417,7 +428,7 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 			size_t from = s->is_v ? (size_t)used[x] * b->v.nlayout + l
 					      : (size_t)l * b->v.nlayout + used[x];
 
-			e->cost[to] = weigh(mk, b->cost[from], s->scale);
+			e->cost[to] = weigh(mk, b, from, s->scale);
 			if (memory)
 				e->kept[to] = b->kept[from];
 		}
@@ -492,7 +503,9 @@ static bool is_idle(const struct ap_making *mk, size_t link)
 {
 	const struct weighing *w = mk->weighing;
 
-	return w && !mk->params->by_memory && !(w->scale[w->of_link[link]] > 0) &&
+	const struct scale *s = w ? &w->scale[w->of_link[link]] : NULL;
+
+	return w && !mk->params->by_memory && s->there == 0 && s->back == 0 &&
 		w->finite[mk->links.v[link].bond];
 }
 
@@ -667,7 +680,7 @@ static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, uint
 		for (uint32_t c = 0; c < cv->k; c++, at++) {
 			size_t from = row + b->v.of[cv->candidate[c]];
 
-			cost[at] = weigh(mk, b->cost[from], scale);
+			cost[at] = weigh(mk, b, from, scale);
 			if (memory)
 				memory[at] = b->kept[from];
 		}
@@ -942,6 +955,13 @@ static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t
 	return made;
 }
 
+static uint16_t part_there(const struct ap_move_cost *c)
+{
+	double all = c->forward_s + c->backward_s;
+
+	return all > 0 ? (uint16_t)(PARTS * (c->forward_s / all)) : 0;
+}
+
 static void price_layout(const struct flows *f, const struct share *s, uint32_t from, int worker)
 {
 	const struct tensor *t = &f->tensors.v[s->tensor];
@@ -963,10 +983,11 @@ static void price_layout(const struct flows *f, const struct share *s, uint32_t 
 
 				ap_move_cost_between(pricer, &t->flow, &t->layouts.v[from].end,
 					&t->layouts.v[to].end, &mc);
-				*p = (struct price){0, mc.objective_s, mc.charged_bytes};
+				*p = (struct price){0, part_there(&mc), mc.objective_s, mc.charged_bytes};
 				p->number = number;
 			}
 			r->bond->cost[at] = p->cost;
+			r->bond->there[at] = p->there;
 			if (r->bond->kept)
 				r->bond->kept[at] = p->kept * copies;
 		}
@@ -1267,7 +1288,8 @@ static enum ap_status check_size(struct ap_making *mk)
 		const struct ap_bond *b = &mk->bonds.v[i];
 
 		pairs += pairs_of(b);
-		bytes += pairs_of(b) * (sizeof(double) + (holds_any(&b->flow) ? sizeof(int64_t) : 0));
+		bytes += pairs_of(b) * (sizeof(double) + (holds_any(&b->flow) ? sizeof(int64_t) : 0) +
+			(b->type == AP_BOND_FLOW ? sizeof(uint16_t) : 0));
 	}
 	if (bytes <= budget && (params->work == 0 || pairs <= params->work / AP_PRICE_WORK)) {
 		mk->work += pairs * AP_PRICE_WORK;
@@ -1308,6 +1330,8 @@ static enum ap_status table_bonds(struct ap_making *mk)
 		struct ap_bond *b = &mk->bonds.v[i];
 
 		b->cost = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->cost);
+		if (b->type == AP_BOND_FLOW)
+			b->there = ap_arena_alloc_raw(mk->ctx->arena, pairs_of(b), sizeof *b->there);
 		if (holds_any(&b->flow))
 			b->kept = AP_NEW_N(mk->ctx->arena, int64_t, pairs_of(b));
 	}
@@ -1426,7 +1450,7 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	uint32_t *of_node = AP_NEW_N(ctx->arena, uint32_t, mk->g->nnode);
 	uint32_t *of_link = AP_NEW_N(ctx->arena, uint32_t, mk->links.n);
 	struct ap_map *nodes = ap_map_create(ctx->arena), *links = ap_map_create(ctx->arena);
-	AP_VEC(double) scale = {0};
+	AP_VEC(struct scale) scale = {0};
 	struct weighing *w = AP_NEW(ctx->arena, struct weighing);
 	double q = mk->step->quantum_s, **cost;
 	bool *finite;
@@ -1456,7 +1480,8 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	for (size_t i = 0; i < mk->links.n; i++) {
 		const struct ap_tie *l = &mk->links.v[i];
 		bool flows = mk->bonds.v[l->bond].type == AP_BOND_FLOW, fresh;
-		double s = flows ? weights->flow[weights->first[l->v] + l->operand] : 0;
+		uint32_t at = weights->first[l->v] + l->operand;
+		struct scale s = {flows ? weights->there[at] : 0, flows ? weights->back[at] : 0};
 
 		of_link[i] = ap_map_put(links, &s, sizeof s, &fresh);
 		if (fresh)

@@ -22,6 +22,15 @@ static const int32_t *const *some_plan(struct trial *t, struct ap_plan_maker *ma
 	return counts;
 }
 
+/* How much slower kernels run beside an exchange of gradients. */
+static void random_slowdown(struct trial *t)
+{
+	struct ap_software *s = ap_arena_memdup(t->f.ctx.arena, t->f.step.software, sizeof *s);
+
+	s->overlap_slowdown *= (double)(1 + random_below(&t->random, 4));
+	t->f.step.software = s;
+}
+
 /* A path of one plan takes no longer than the step of any other. */
 static void paths_are_bounds(struct trial *t)
 {
@@ -32,6 +41,7 @@ static void paths_are_bounds(struct trial *t)
 
 	random_recompute(t);
 	random_fusion(t);
+	random_slowdown(t);
 	(void)random_pipe(t);
 	maker = ap_plan_maker_create(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, NO_MEMORY_LIMIT);
 	if (!some_plan(t, maker, &one))
