@@ -805,17 +805,16 @@ static void look_back(struct driving *d)
 	*d = *first;
 }
 
-/* Improves the best plan, with as many steps as a part of those so far. */
+/* Improves the best plan, with as many steps as a part of those so far: whatever the limit of work, so that
+ * what follows begins with the same plan. */
 static enum ap_status improve(struct driving *d)
 {
 	struct ap_rivals *r = into(d);
-	uint64_t share = d->steps / IMPROVED_PART, most = d->rq->budget.work;
+	uint64_t share = d->steps / IMPROVED_PART;
 	struct ap_improving x = {.ctx = d->ctx, .completer = r->completer, .fixed = r->fixed,
 		.scratch = r->sketches, .steps = share > LEAST_IMPROVED ? share : LEAST_IMPROVED};
 	const struct ap_plan *p;
 
-	if (most && most < x.steps)
-		x.steps = most;
 	if (!r->best || ap_ctx_stopped(d->ctx) ||
 		(r->best == d->improved && x.steps / AGAIN_IMPROVED < d->improved_steps))
 		return AP_OK;
