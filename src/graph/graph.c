@@ -145,6 +145,15 @@ const char *ap_node_key(struct ap_ctx *ctx, const struct ap_graph *g, ap_id node
 		: ap_arena_printf(ctx->arena, "%s_%s", n->type, g->tensor[n->param].name);
 }
 
+struct ap_graph *ap_graph_with_nodes(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_node **node)
+{
+	struct ap_graph *out = ap_arena_memdup(ctx->arena, g, sizeof *g);
+
+	*node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof **node);
+	out->node = *node;
+	return out;
+}
+
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out)
 {

@@ -118,6 +118,9 @@ struct ap_graph_params {
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out);
 
+/* A graph like g with nodes of its own, *node, which the caller may still change; all else is shared. */
+struct ap_graph *ap_graph_with_nodes(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_node **node);
+
 /* The type in which operators read a tensor, to which rules are bound. */
 enum ap_dtype ap_tensor_read_type(const struct ap_tensor *t);
 

@@ -125,8 +125,7 @@ const struct ap_graph *ap_sequence_first(struct ap_ctx *ctx, const struct ap_gra
 
 	if (!ap_sequence_first_fits(g))
 		return NULL;
-	out = AP_NEW(ctx->arena, struct ap_graph);
-	node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof *node);
+	out = ap_graph_with_nodes(ctx, g, &node);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_bound *b = &g->node[i].bound;
 
@@ -135,7 +134,5 @@ const struct ap_graph *ap_sequence_first(struct ap_ctx *ctx, const struct ap_gra
 				is_composed(b, f))
 				interleave(ctx, &node[i], f, samples);
 	}
-	*out = *g;
-	out->node = node;
 	return out;
 }

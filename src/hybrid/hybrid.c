@@ -1333,12 +1333,10 @@ static bool deal_sum(const struct hybrid *s, const struct hybrid_node *n, struct
 
 static const struct ap_graph *deal(const struct hybrid *s)
 {
-	struct ap_node *node = ap_arena_memdup(s->ctx->arena, s->g->node, s->g->nnode * sizeof *node);
-	struct ap_graph *g = AP_NEW(s->ctx->arena, struct ap_graph);
+	struct ap_node *node;
+	const struct ap_graph *g = ap_graph_with_nodes(s->ctx, s->g, &node);
 	bool changed = false;
 
-	*g = *s->g;
-	g->node = node;
 	for (ap_id i = 0; i < g->nnode; i++) {
 		changed |= rearrange(s, &s->node[i], &node[i].bound);
 		changed |= deal_sum(s, &s->node[i], &node[i].bound);
@@ -1383,8 +1381,7 @@ static const struct ap_graph *attended(struct ap_ctx *ctx, const struct ap_graph
 
 	if (h->cp == 1 || (h->cp_algo <= AP_CP_ALL_GATHER && !h->cp_even))
 		return g;
-	out = AP_NEW(ctx->arena, struct ap_graph);
-	node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof *node);
+	out = ap_graph_with_nodes(ctx, g, &node);
 	for (ap_id i = 0; i < g->nnode && !*why; i++) {
 		struct ap_attention a;
 
@@ -1395,8 +1392,6 @@ static const struct ap_graph *attended(struct ap_ctx *ctx, const struct ap_graph
 		*why = ap_arena_printf(ctx->arena, "cp_algo=%s takes attention that is one operator "
 			"(FlashAttentionScore): what is known to run it has no other; products and a Softmax "
 			"take all-gather", ap_cp_algo_name(h->cp_algo));
-	*out = *g;
-	out->node = node;
 	return any ? out : g;
 }
 

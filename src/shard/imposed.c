@@ -86,8 +86,10 @@ bool ap_bound_deal(struct ap_ctx *ctx, struct ap_bound *b, const struct ap_step 
 	return b->dealt != 0;
 }
 
-const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
-	const struct ap_step *step)
+/* The graph whose operators are bound as `change` says, which returns false where it changes nothing; g if
+ * nothing changes anywhere. */
+static const struct ap_graph *rebind(struct ap_ctx *ctx, const struct ap_graph *g,
+	bool (*change)(void *user, const struct ap_node *n, struct ap_bound *b), void *user)
 {
 	struct ap_graph *copy = NULL;
 	struct ap_node *node = NULL;
@@ -95,35 +97,44 @@ const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_grap
 	for (ap_id i = 0; i < g->nnode; i++) {
 		struct ap_bound b = g->node[i].bound;
 
-		if (!impose(&b, ndev, samples_in(g, &g->node[i], step), step) &&
-			(g->node[i].out_pin.n > 0 || !ap_bound_deal(ctx, &b, step)))
+		if (!change(user, &g->node[i], &b))
 			continue;
-		if (!copy) {
-			copy = ap_arena_memdup(ctx->arena, g, sizeof *g);
-			copy->node = node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof *node);
-		}
+		if (!copy)
+			copy = ap_graph_with_nodes(ctx, g, &node);
 		node[i].bound = b;
 	}
 	return copy ? copy : g;
 }
 
+struct imposing {
+	struct ap_ctx *ctx;
+	const struct ap_graph *g;
+	int64_t ndev;
+	const struct ap_step *step;
+};
+
+static bool impose_on(void *user, const struct ap_node *n, struct ap_bound *b)
+{
+	const struct imposing *x = user;
+
+	return impose(b, x->ndev, samples_in(x->g, n, x->step), x->step) ||
+		(n->out_pin.n == 0 && ap_bound_deal(x->ctx, b, x->step));
+}
+
+const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_step *step)
+{
+	return rebind(ctx, g, impose_on, &(struct imposing){ctx, g, ndev, step});
+}
+
+static bool open_sum(void *user, const struct ap_node *n, struct ap_bound *b)
+{
+	return n->in_pin.n == 0 && n->out_pin.n == 0 && ap_rule_deal_if_asked(user, b);
+}
+
 const struct ap_graph *ap_graph_deal_if_asked(struct ap_ctx *ctx, const struct ap_graph *g)
 {
-	struct ap_graph *copy = NULL;
-	struct ap_node *node = NULL;
-
-	for (ap_id i = 0; i < g->nnode; i++) {
-		struct ap_bound b = g->node[i].bound;
-
-		if (g->node[i].in_pin.n > 0 || g->node[i].out_pin.n > 0 || !ap_rule_deal_if_asked(ctx, &b))
-			continue;
-		if (!copy) {
-			copy = ap_arena_memdup(ctx->arena, g, sizeof *g);
-			copy->node = node = ap_arena_memdup(ctx->arena, g->node, g->nnode * sizeof *node);
-		}
-		node[i].bound = b;
-	}
-	return copy ? copy : g;
+	return rebind(ctx, g, open_sum, ctx);
 }
 
 /* The factor that sums over may be dealt, whether they are or not; -1 none. Columns that are looked up in
