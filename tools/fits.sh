@@ -1,14 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fits.sh PLANNER: the tables of docs/what-fits.md: each bundled model on five machines, with the
-# default settings and with those that save memory; the large ones in more micro-batches.
+# fits.sh PLANNER [MODEL...]: the tables of docs/what-fits.md: each bundled model, or these, on five machines, with
+# the default settings and with those that save memory; of all models the large ones in more micro-batches, too.
 set -eu
 
-if [ $# -ne 1 ]; then
-  echo "usage: fits.sh PLANNER" >&2
+if [ $# -lt 1 ]; then
+  echo "usage: fits.sh PLANNER [MODEL...]" >&2
   exit 2
 fi
 planner=$1
+shift
+some=$*
+all=${some:-multiple_mix resnet50 resnet50_imagenet wide_deep wide_deep_large bert_large vit_l gpt3_1.3b gpt3_13b \
+  gpt3_13b_flash gpt3_175b llama2_7b llama2_70b mixtral_8x7b}
 models=$(dirname "$0")/../models
 err=$(mktemp)
 trap 'rm -f "$err"' EXIT
@@ -38,15 +42,14 @@ cell() { # MODEL SEARCH_ARGUMENT...
 table() { # [SEARCH_ARGUMENT]...
   printf '| model | 8 Ascend 910A | 16 Ascend 910A | 64 Ascend 910B3 | 64 A100 | 6 A100, batch 96 |\n'
   printf '| --- | ---: | ---: | ---: | ---: | ---: |\n'
-  for model in multiple_mix resnet50 resnet50_imagenet wide_deep wide_deep_large bert_large vit_l \
-    gpt3_1.3b gpt3_13b gpt3_13b_flash gpt3_175b llama2_7b llama2_70b mixtral_8x7b; do
+  for model in $all; do
     # shellcheck disable=SC2016 # backquotes of Markdown
-    printf '| `%s` |' $model
-    cell $model "$models/topo/ascend910_8p.json" "$@"
-    cell $model "$models/topo/ascend910_16p.json" --chip ascend910a "$@"
-    cell $model --device-num 64 --devices-per-server 8 --chip ascend910b "$@"
-    cell $model --device-num 64 --devices-per-server 8 --chip a100-80 "$@"
-    cell $model --device-num 6 --chip a100-80 --batch 96 "$@"
+    printf '| `%s` |' "$model"
+    cell "$model" "$models/topo/ascend910_8p.json" "$@"
+    cell "$model" "$models/topo/ascend910_16p.json" --chip ascend910a "$@"
+    cell "$model" --device-num 64 --devices-per-server 8 --chip ascend910b "$@"
+    cell "$model" --device-num 64 --devices-per-server 8 --chip a100-80 "$@"
+    cell "$model" --device-num 6 --chip a100-80 --batch 96 "$@"
     printf '\n'
   done
 }
@@ -64,6 +67,7 @@ more() { # MODEL MICRO_BATCHES
 table
 echo
 table --micro-batches 8 --enable-parallel-optimizer
+[ -z "$some" ] || exit 0
 echo
 printf '| model | micro-batches | 64 Ascend 910B3 | 64 A100 |\n| --- | ---: | ---: | ---: |\n'
 more llama2_7b 32
