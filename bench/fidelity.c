@@ -296,11 +296,11 @@ static const struct framework {
 	                recipes of NeMo and Megatron-Bridge give it */
 } frameworks[] = {
 	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, .behind = true},
-	{"Megatron-Bridge", "megatron", WIDE_BF16, 128, true, 0},
+	{"Megatron-Bridge", "megatron", AS_PARAMETER, 128, true, 0},
 	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, /* until 2022 */
 		.behind = true},
 	{"Megatron", "megatron", WIDE_BF16, 128, true, 0, .behind = true},
-	{"NeMo", "megatron", WIDE_BF16, 128, true, 0},
+	{"NeMo", "megatron", AS_PARAMETER, 128, true, 0},
 	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},

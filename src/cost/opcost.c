@@ -330,6 +330,32 @@ static double cast_s(const struct ap_opcost *x, int i)
 	return ap_kernel_time_s(x->chip, &k);
 }
 
+/* Adding the gradients of weights to those of the micro-batches before, of the part that is kept: the kernel
+ * that makes them reads the sum at its end, or one of its own reads both and writes the sum. */
+static double sum_s(const struct ap_opcost *x)
+{
+	const struct ap_software *how = x->step->software;
+	double bytes = 0;
+
+	if (!how || how->gradient_sum == AP_SUM_UNKNOWN)
+		return 0;
+	for (int i = 0; i < x->b->nin; i++) {
+		const struct ap_task_operand *in = &x->t->in[i];
+		double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
+		enum ap_dtype t = ap_task_stored(x->t, i);
+		int one = ap_dtype_bytes(t), sum = x->step->gradient_fp32_sync ?
+			ap_gradient_held_bytes(t, x->step) : one;
+		struct ap_opt_shard s;
+
+		if (in->kind != AP_TENSOR_PARAM || !in->grad || in->twin != i)
+			continue;
+		ap_opt_shard_make(x->t, i, x->p, x->step, &s);
+		bytes += elements / (double)(s.gradient ? s.shards : 1) *
+			(how->gradient_sum == AP_SUM_FUSED ? sum : one + 2 * sum);
+	}
+	return bytes / (x->chip->memory_Bps * x->chip->memory_efficiency);
+}
+
 /* Times that the user measured on one device replace ours, scaled by the share of the work here. */
 static void kernels(struct ap_opcost *x)
 {
@@ -337,7 +363,7 @@ static void kernels(struct ap_opcost *x)
 
 	if (!x->t->measured) {
 		x->c->forward_s = times * forward_s(x);
-		x->c->backward_s = times * backward_s(x);
+		x->c->backward_s = times * (backward_s(x) + sum_s(x));
 		return;
 	}
 	for (int f = 0; f < x->b->nfactor; f++)

@@ -330,12 +330,28 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 	return get_server(ctx, doc, root, out);
 }
 
+static enum ap_status get_gradient_sum(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_software *out)
+{
+	static const char *const word[] = {[AP_SUM_FUSED] = "fused", [AP_SUM_APART] = "apart"};
+	const char *given = NULL;
+
+	AP_TRY(ap_json_opt_str(ctx, doc, root, "gradient_sum", &given));
+	for (size_t i = AP_SUM_FUSED; given && i < AP_COUNT(word); i++)
+		if (!strcmp(given, word[i]))
+			out->gradient_sum = (enum ap_gradient_sum)i;
+	if (given && out->gradient_sum == AP_SUM_UNKNOWN)
+		return ap_json_report(ctx, doc, ap_jv_get(root, "gradient_sum"), AP_ERROR, AP_MEANING,
+			NULL, "profile-sum", "\"%s\"; expected \"fused\" or \"apart\"", given);
+	return AP_OK;
+}
+
 enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
 	static const char *const known[] = {"schema", "name", "gradient_exposed",
 		"overlap_slowdown", "master_bytes", "gradient_bytes", "gradient_copy_bytes",
-		"context_bytes", "comm_buffer_bytes", "sources", NULL};
+		"gradient_sum", "context_bytes", "comm_buffer_bytes", "sources", NULL};
 	const struct slot slots[] = {
 		{"gradient_exposed", 0, 1, &out->gradient_exposed},
 		{"overlap_slowdown", 1, 100, &out->overlap_slowdown},
@@ -353,6 +369,7 @@ enum ap_status ap_software_parse(
 	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));
 	AP_TRY(ap_json_opt_int(ctx, doc, root, "gradient_copy_bytes", 0, 64, &copy));
+	AP_TRY(get_gradient_sum(ctx, doc, root, out));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "context_bytes", 0, limit, &out->context_bytes));
 	out->master_bytes = (int)master;
 	out->gradient_bytes = (int)gradient;

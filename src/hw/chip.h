@@ -65,6 +65,13 @@ struct ap_chip {
 	const char *const *alias; /* other names, such as chip_info of rank tables; lower case */
 };
 
+/* How gradients of weights are added to those of the micro-batches before. */
+enum ap_gradient_sum {
+	AP_SUM_UNKNOWN, /* not charged */
+	AP_SUM_FUSED, /* by the kernel that makes them, which reads the sum at its end */
+	AP_SUM_APART /* by a kernel of its own */
+};
+
 struct ap_software { /* framework behaviour, independent of the machine */
 	const char *name;
 	const char *file, *sha256;
@@ -72,6 +79,7 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	double overlap_slowdown; /* >= 1: slowdown of compute next to a collective */
 	int master_bytes; /* per element of a 16-bit trainable parameter: full-precision copy */
 	int gradient_bytes; /* per element of a 16-bit parameter's gradient buffer */
+	enum ap_gradient_sum gradient_sum;
 	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */
 	int64_t context_bytes; /* runtime, library workspaces */
 	int64_t comm_buffer_bytes; /* collective library buffers */

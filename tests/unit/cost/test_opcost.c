@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "cost/comms.h"
 #include "cost/cost.h"
 #include "cost/kernel.h"
@@ -80,6 +81,33 @@ START_TEST(product)
 	ck_assert_int_eq(c.activation_bytes, 0);
 	ck_assert_int_eq(c.temporary_bytes, 8388608);
 	fixture_close(&f);
+}
+END_TEST
+
+/* The 2^20 elements of a rank are added to the sum, whose type is that of the exchange: it is read, or both are
+ * and it is written, at 1529.25 GB/s, in each micro-batch. */
+START_TEST(gradients_are_added_up)
+{
+	static const struct {
+		const char *software;
+		bool fp32;
+		double bytes;
+	} rows[] = {{"generic", true, 0}, {"megatron", true, 4}, {"megatron", false, 2}, {"mindspeed", true, 10},
+		{"mindspeed", false, 6}};
+	struct fixture f;
+	struct ap_op_cost c;
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		fixture_open(&f, 4, 4, "a100-80");
+		ck_assert(ap_software_get(&f.ctx, rows[i].software, &f.step.software) == AP_OK);
+		f.step.gradient_fp32_sync = rows[i].fp32;
+		fixture_graph(&f, GRAPH);
+		price(&f, "up", "m=2 n=2", &c);
+		near(c.backward_s, BACKWARD + rows[i].bytes * 1048576 / 1529.25e9);
+		price(&f, "act", "A=2 B=2", &c); /* no weights */
+		near(c.backward_s, 5e-6 + 12582912 / 1529.25e9);
+		fixture_close(&f);
+	}
 }
 END_TEST
 

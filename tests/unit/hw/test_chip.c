@@ -165,6 +165,11 @@ START_TEST(software_profiles)
 	ck_assert_int_eq(s->gradient_bytes, 4);
 	ck_assert_int_eq(s->gradient_copy_bytes, 0);
 	ck_assert_int_eq(s->master_bytes, 4);
+	ck_assert_int_eq(s->gradient_sum, AP_SUM_UNKNOWN);
+	ck_assert_int_eq(ap_software_get(&ctx, "megatron", &s), AP_OK);
+	ck_assert_int_eq(s->gradient_sum, AP_SUM_FUSED);
+	ck_assert_int_eq(ap_software_get(&ctx, "mindspeed", &s), AP_OK);
+	ck_assert_int_eq(s->gradient_sum, AP_SUM_APART);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspor", &s), AP_USAGE);
 	ck_assert_ptr_nonnull(
 		strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "did you mean \"mindspore\""));
@@ -253,6 +258,20 @@ static const char *edited(const char *chip, const char *from, const char *to)
 	ap_str_add(&s, at + strlen(from));
 	return s.s;
 }
+
+START_TEST(an_unknown_way_to_sum_is_refused)
+{
+	static const char text[] = "{\"schema\": \"autopar-software/1\", \"name\": \"x\", "
+		"\"gradient_exposed\": 1, \"overlap_slowdown\": 1, \"master_bytes\": 4, "
+		"\"gradient_bytes\": 4, \"gradient_sum\": \"beside\"}";
+	struct ap_json *doc;
+	struct ap_software s;
+
+	ck_assert(ap_json_parse(&ctx, "x.json", text, sizeof text - 1, 0, &doc) == AP_OK);
+	ck_assert_int_ne(ap_software_parse(&ctx, doc, &s), AP_OK);
+	ck_assert_ptr_nonnull(strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "\"fused\" or \"apart\""));
+}
+END_TEST
 
 START_TEST(bad_profiles_are_refused_by_name)
 {
