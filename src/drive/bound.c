@@ -11,12 +11,16 @@
 
 enum {
 	MOST_SOLVES = 32,
-	MOST_PLANS = 1 + AP_MOST_KNOWN + MOST_SOLVES,
+	MOST_PLANS = 72,
+	MOST_IN_POOL = 32, /* solves among candidates known before one among all */
+	POOL_PART = 4, /* of a solve among all candidates a plan of the pool may take */
+	PLAN_STEPS = 32768, /* for each operator of a plan that is simulated and whose path is found */
 	ENGINE_STEPS = 2, /* in time, of a step of its work: matrices are hardly pruned, and large */
 	TABLE_STEPS = 4,
 	PIVOTS = 1024
 };
 
+#define NEAR 1e-4 /* to the best mixture of a pool */
 #define SAME 1e-5 /* a better bound by less is none */
 
 /* Of paths and plans known so far. */
@@ -147,10 +151,10 @@ static const struct ap_problem *without_idle(struct ap_ctx *ctx, const struct ap
 	return out;
 }
 
-/* The plan of which the path takes least, within the memory if that binds. */
+/* The plan of which the path takes least, within the memory if that binds; from the pool, or (NULL) all. */
 static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_table_legs *legs, const struct ap_path *path, uint64_t work,
-	const struct ap_table **weighted, struct ap_choice *c)
+	const struct ap_table_legs *legs, const struct ap_table_pool *pool, const struct ap_path *path,
+	uint64_t work, const struct ap_table **weighted, struct ap_choice *c)
 {
 	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
 	int64_t limit = ap_choose_limit_bytes(rq);
@@ -158,7 +162,7 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 		.no_fold = rq->budget.no_fold, .gap = AP_ANY_OPTIMUM};
 	double bound;
 
-	*weighted = ap_table_weighted(ctx, table, legs, &path->weights);
+	*weighted = ap_table_weighted(ctx, table, legs, &path->weights, pool);
 	if (!*weighted)
 		return false;
 	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
@@ -186,71 +190,162 @@ static const int32_t *const *keep(struct ap_arena *arena, const struct ap_table 
 	return counts;
 }
 
+struct bounding {
+	struct ap_ctx *ctx; /* without phases; its memory ends with the solves */
+	const struct ap_request *rq;
+	const struct ap_table *table;
+	struct ap_plan_maker *maker;
+	struct ap_table_legs legs;
+	struct ap_table_pool pool; /* candidates of plans met */
+	struct game *game;
+	void (*found)(void *user, const int32_t *const *counts);
+	void *user;
+	double fastest_s;
+	uint64_t work;
+};
+
+/* The plan of counts joins the game, and competes if that is asked for or it is the fastest. Returns false if
+ * no path tells it from one that was there. */
+static bool meet(struct bounding *b, const int32_t *const *counts, bool compete)
+{
+	struct ap_plan *plan = AP_NEW(b->ctx->arena, struct ap_plan);
+
+	ap_plan_sketch_in(b->maker, b->ctx->arena, counts, plan);
+	if (compete || plan->prediction.step_time_s < b->fastest_s)
+		b->found(b->user, counts);
+	b->work += PLAN_STEPS * (uint64_t)plan->graph->nnode;
+	b->fastest_s = fmin(b->fastest_s, plan->prediction.step_time_s);
+	ap_table_pool_add(&b->pool, b->table, counts);
+	return b->game->nplan < MOST_PLANS && add_plan(b->ctx, b->game, plan);
+}
+
+/* The least that the mixture of paths by these shares takes, among the pool's candidates or (NULL) all.
+ * *counts: that plan, in the memory of ctx; NULL: none was found. */
+static double solve_mixture(struct bounding *b, struct ap_ctx *ctx, const struct ap_table_pool *pool,
+	const double *share, uint64_t most_work, const int32_t *const **counts)
+{
+	struct ap_ctx own = *b->ctx; /* with memory of its own, for the table */
+	const struct ap_path *paths[MOST_PLANS];
+	const struct ap_table *weighted;
+	struct ap_choice c = {0};
+	struct ap_path mixed;
+
+	for (uint32_t j = 0; j < b->game->npath; j++)
+		paths[j] = &b->game->path[j];
+	own.arena = ap_arena_create_like(ctx->arena);
+	ap_path_mix(&own, paths, share, b->game->npath, b->table->graph, &mixed);
+	*counts = NULL;
+	if (solve(&own, b->rq, b->table, &b->legs, pool, &mixed, most_work, &weighted, &c)) {
+		b->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
+		if (ap_choice_any(&c) && !ap_ctx_stopped(&own))
+			*counts = keep(ctx->arena, weighted, c.pick);
+	}
+	ap_arena_destroy(own.arena);
+	return c.lower_bound;
+}
+
+/*
+ * Improves a mixture, of which the pool's best plan takes most_s, by plans of the pool. Each trial goes half
+ * the way to the mixture that the game would have, or all of it where the last one told nothing.
+ */
+static void mix_in_pool(struct bounding *b, struct ap_ctx *ctx, double *most, double most_s, uint64_t work)
+{
+	double share[MOST_PLANS];
+	bool by_far = !(most_s > 0);
+
+	for (int n = 0; n < MOST_IN_POOL && b->work < work && !ap_ctx_stopped(ctx); n++) {
+		const int32_t *const *counts;
+		double length_s;
+		bool fresh;
+
+		memset(share, 0, sizeof share);
+		if (answer(ctx, b->game, share) <= most_s * (1 + NEAR))
+			return;
+		for (uint32_t j = 0; j < b->game->npath; j++)
+			share[j] = by_far ? share[j] : 0.5 * (share[j] + most[j]);
+		length_s = solve_mixture(b, ctx, &b->pool, share, work - b->work, &counts);
+		if (!counts)
+			return;
+		if (length_s > most_s)
+			memcpy(most, share, sizeof share);
+		most_s = fmax(most_s, length_s);
+		fresh = meet(b, counts, false);
+		if (by_far && !fresh)
+			return;
+		by_far = !fresh;
+	}
+}
+
 void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const struct ap_table *table,
 	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
 	uint32_t nknown, uint64_t work, uint64_t first,
-	const struct ap_plan *(*found)(void *user, const int32_t *const *counts), void *user,
+	void (*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out)
 {
-	double fastest_s = best->prediction.step_time_s, share[MOST_PLANS] = {0}, most[MOST_PLANS] = {1};
-	struct game *g = AP_NEW(outer->arena, struct game);
+	double share[MOST_PLANS] = {0}, most[MOST_PLANS] = {1};
 	struct ap_ctx one_phase = *outer, *ctx = &one_phase;
 	struct ap_ctx with_legs = one_phase; /* whose memory ends with the solves */
-	struct ap_table_legs legs;
+	struct bounding b = {.ctx = &with_legs, .rq = rq, .table = table, .maker = maker,
+		.game = AP_NEW(outer->arena, struct game), .found = found, .user = user,
+		.fastest_s = best->prediction.step_time_s};
+	uint64_t plan_steps = PLAN_STEPS * (uint64_t)table->graph->nnode;
+	uint64_t whole; /* about what a solve among all candidates takes */
 	bool by_far = true; /* all the way to the mixture that may be best, instead of half of it */
 
 	*out = (struct ap_step_bound){0};
 	ap_ctx_phase(outer, "bounding the step");
 	one_phase.phase = with_legs.phase = NULL;
-	add_plan(ctx, g, best);
-	for (uint32_t i = 0; i < nknown; i++) {
-		struct ap_plan *p = AP_NEW(outer->arena, struct ap_plan);
-
-		ap_plan_sketch(maker, known[i], p);
-		add_plan(ctx, g, p);
-	}
 	with_legs.arena = ap_arena_create_like(outer->arena);
-	ap_table_legs_make(&with_legs, table, &legs);
-	out->work = TABLE_STEPS * legs.work;
-	for (int n = 0; n < MOST_SOLVES && out->work < work && !ap_ctx_stopped(ctx); n++) {
-		struct ap_ctx own = one_phase; /* with memory of its own, for the table */
-		const int32_t *const *counts = NULL;
-		uint64_t most_work = (n ? 1 : first) * (work - out->work);
-		const struct ap_path *paths[MOST_PLANS];
-		const struct ap_table *weighted;
-		const struct ap_plan *plan;
-		struct ap_path mixed;
-		struct ap_choice c = {0};
-		bool fresh;
+	ap_table_pool_init(&with_legs, table, &b.pool);
+	add_plan(&with_legs, b.game, best);
+	ap_table_pool_add(&b.pool, table, ap_plan_counts(&with_legs, best));
+	for (uint32_t i = 0; i < nknown; i++) {
+		struct ap_plan *p = AP_NEW(with_legs.arena, struct ap_plan);
 
-		if (answer(ctx, g, share) <= out->bound_s * (1 + SAME))
-			break; /* no mixture of known paths is a better bound */
-		for (uint32_t j = 0; j < g->npath; j++) {
-			paths[j] = &g->path[j];
-			share[j] = by_far ? share[j] : 0.5 * (share[j] + most[j]);
+		ap_plan_sketch_in(maker, with_legs.arena, known[i], p);
+		add_plan(&with_legs, b.game, p);
+		ap_table_pool_add(&b.pool, table, known[i]);
+	}
+	ap_table_legs_make(&with_legs, table, &b.legs);
+	b.work = b.legs.work;
+	whole = TABLE_STEPS * b.legs.work;
+	for (int n = 0; n < MOST_SOLVES && b.work < work && !ap_ctx_stopped(ctx); n++) {
+		bool pooled = whole / POOL_PART > plan_steps, fresh;
+		uint64_t left = work - b.work;
+		const int32_t *const *counts;
+		double bound_s;
+		uint64_t before;
+
+		if (pooled) {
+			memcpy(share, most, sizeof share);
+			mix_in_pool(&b, ctx, share, out->bound_s,
+				b.work + (whole < left / 2 ? whole : left / 2));
+			if (n > 0 && memcmp(share, most, sizeof share) == 0)
+				break; /* the best mixture of the pool, proven for all */
+		} else {
+			if (answer(ctx, b.game, share) <= out->bound_s * (1 + SAME))
+				break; /* no mixture of known paths is a better bound */
+			for (uint32_t j = 0; j < b.game->npath; j++)
+				share[j] = by_far ? share[j] : 0.5 * (share[j] + most[j]);
 		}
-		own.arena = ap_arena_create_like(outer->arena);
-		ap_path_mix(&own, paths, share, g->npath, best->graph, &mixed);
-		if (solve(&own, rq, table, &legs, &mixed, most_work, &weighted, &c)) {
-			out->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
-			if (c.lower_bound > out->bound_s)
-				memcpy(most, share, sizeof most);
-			out->bound_s = fmax(out->bound_s, c.lower_bound);
-			if (ap_choice_any(&c) && !ap_ctx_stopped(ctx))
-				counts = keep(outer->arena, weighted, c.pick);
-		}
-		ap_arena_destroy(own.arena);
+		if (b.work >= work || (n > 0 && work - b.work < whole / 4))
+			break;
+		before = b.work;
+		bound_s = solve_mixture(&b, ctx, NULL, share, (n ? 1 : first) * (work - b.work), &counts);
+		whole = b.work - before;
+		if (bound_s > out->bound_s)
+			memcpy(most, share, sizeof most);
+		out->bound_s = fmax(out->bound_s, bound_s);
 		if (!counts)
 			break;
-		plan = found(user, counts);
-		fastest_s = fmin(fastest_s, plan->prediction.step_time_s);
-		if (fastest_s <= out->bound_s * (1 + rq->step_gap))
+		fresh = meet(&b, counts, true);
+		if (b.fastest_s <= out->bound_s * (1 + rq->step_gap))
 			break;
-		fresh = add_plan(ctx, g, plan);
-		if (by_far && !fresh)
+		if (by_far && !fresh && !pooled)
 			break; /* the next mixture would be the same */
 		by_far = !fresh;
 	}
 	ap_arena_destroy(with_legs.arena);
-	out->bound_s = fmin(out->bound_s, fastest_s); /* rounding errors of the simulation's sums */
+	out->work = b.work;
+	out->bound_s = fmin(out->bound_s, b.fastest_s); /* rounding errors of the simulation's sums */
 }

@@ -534,15 +534,12 @@ static enum ap_status tell(struct driving *d)
 	return AP_OK;
 }
 
-/* Simulates a plan that bounding found, and lets it compete. */
-static const struct ap_plan *take_found(void *user, const int32_t *const *counts)
+/* Lets a plan that bounding found compete. */
+static void take_found(void *user, const int32_t *const *counts)
 {
 	struct driving *d = user;
-	struct ap_plan *plan = AP_NEW(d->ctx->arena, struct ap_plan);
 
-	ap_plan_sketch(d->rivals.maker, counts, plan);
 	ap_rival_add(into(d), NULL, counts);
-	return plan;
 }
 
 /* The fastest plans met beside the best, [AP_MOST_KNOWN]. Returns their number. */

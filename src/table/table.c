@@ -84,6 +84,7 @@ struct ap_making {
 	                         NULL: no node is restricted */
 	uint64_t work; /* spent on pricing */
 	const struct weighing *weighing; /* NULL: costs are those of the objective */
+	const struct ap_table_pool *pool; /* the candidates to choose from; NULL: all */
 	bool lacks_memory; /* the pairs of layouts are too many bytes */
 	uint32_t *class_of; /* [nnode] */
 	struct class_list {
@@ -99,6 +100,7 @@ struct ap_making {
 
 /* Costs of a path instead of the objective's. Weights are numbered. */
 struct weighing {
+	const struct ap_table *of;
 	const uint32_t *of_node; /* [nnode] weights of its legs */
 	const double *const *cost; /* [weights * kinds] of the kind's candidates; NULL: none has both */
 	const uint32_t *of_link; /* [links] weight of its redistribution */
@@ -408,13 +410,14 @@ static double weigh(const struct ap_making *mk, const struct ap_bond *b, size_t 
 	return fmax(0, floor((w.back + more * part / PARTS) * (cost / q - 0.5))) * q;
 }
 
-static void make_edge(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
-	struct edge *e)
+/* Costs of the layouts that candidates of class c use. */
+static void make_edge(const struct ap_making *mk, struct ap_arena *a, const struct class *c,
+	const struct side *s, struct edge *e)
 {
 	const struct ap_bond *b = &mk->bonds.v[s->bond];
 	const struct ap_slot *own = s->is_v ? &b->v : &b->u, *other = s->is_v ? &b->u : &b->v;
 	bool memory = mk->params->by_memory && b->kept;
-	uint32_t *used;
+	uint32_t *used, *rows, nrow = layouts_in_use(a, own, c, &rows);
 
 	e->times = 1;
 	e->of = own->of;
@@ -422,7 +425,9 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 	e->nother = layouts_in_use(a, other, &mk->classes.v[s->neighbour], &used);
 	e->cost = ap_arena_alloc_raw(a, (size_t)e->nown * e->nother, sizeof *e->cost);
 	e->kept = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nother) : NULL;
-	for (uint32_t l = 0; l < e->nown; l++) {
+	for (uint32_t i = 0; i < nrow; i++) {
+		uint32_t l = rows[i];
+
 		for (uint32_t x = 0; x < e->nother; x++) {
 			size_t to = (size_t)l * e->nother + x;
 			size_t from = s->is_v ? (size_t)used[x] * b->v.nlayout + l
@@ -435,8 +440,8 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 	}
 }
 
-static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, const struct side *s,
-	uint32_t n, struct edge *edges)
+static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, const struct class *c,
+	const struct side *s, uint32_t n, struct edge *edges)
 {
 	uint32_t m = 0;
 
@@ -444,7 +449,7 @@ static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, cons
 		if (i > 0 && compare_sides(&s[i], &s[i - 1]) == 0)
 			edges[m - 1].times++;
 		else
-			make_edge(mk, a, &s[i], &edges[m++]);
+			make_edge(mk, a, c, &s[i], &edges[m++]);
 	}
 	return m;
 }
@@ -474,8 +479,9 @@ static void prune(void *user, size_t i, int worker)
 	struct ap_mark mark = ap_arena_mark(a);
 	const struct ap_kind *kd = &mk->kinds.v[d->old->kind];
 	struct edge *edges = AP_NEW_N(a, struct edge, d->nside + 1);
-	uint32_t nedge = merge_edges(mk, a, d->side, d->nside, edges);
+	uint32_t nedge = merge_edges(mk, a, d->old, d->side, d->nside, edges);
 	struct ranked *order = AP_NEW_N(a, struct ranked, d->old->k);
+	uint32_t first[CHAMPIONS]; /* those of the first kept that beat others last come first */
 
 	for (uint32_t c = 0; c < d->old->k; c++)
 		order[c] = (struct ranked){d->old->cost[d->old->candidate[c]], d->old->candidate[c]};
@@ -483,11 +489,19 @@ static void prune(void *user, size_t i, int worker)
 	for (uint32_t c = 0; c < d->old->k && !ap_ctx_stopped(mk->ctx); c++) {
 		uint32_t most = d->kept < CHAMPIONS ? d->kept : CHAMPIONS, j = 0;
 
-		while (j < most && !beats(mk, kd, d->old->cost, edges, nedge, d->keep[j],
+		while (j < most && !beats(mk, kd, d->old->cost, edges, nedge, d->keep[first[j]],
 			order[c].candidate, &d->work))
 			j++;
-		if (j == most)
+		if (j == most) {
+			if (d->kept < CHAMPIONS)
+				first[d->kept] = d->kept;
 			d->keep[d->kept++] = order[c].candidate;
+		} else {
+			uint32_t last = first[j];
+
+			memmove(first + 1, first, j * sizeof *first);
+			first[0] = last;
+		}
 	}
 	qsort(d->keep, d->kept, sizeof *d->keep, compare_ids);
 	ap_arena_release(a, mark);
@@ -891,8 +905,14 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 	}
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
-		.cls = cls, .problem = make_problem(mk, cls), .least_s = least_s(mk),
-		.work = mk->work, .making = mk};
+		.cls = cls, .problem = make_problem(mk, cls), .work = mk->work, .making = mk};
+	if (mk->weighing) { /* these look at all candidates */
+		t->least_s = mk->weighing->of->least_s;
+		t->least_bytes = mk->weighing->of->least_bytes;
+		t->least_stage = mk->weighing->of->least_stage;
+		return;
+	}
+	t->least_s = least_s(mk);
 	t->least_bytes = least_bytes(mk, &t->least_stage);
 }
 
@@ -919,10 +939,12 @@ static const struct ap_table *finish(struct ap_making *mk)
 			struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1,
 				.cost = mk->weighing ? mk->weighing->cost[weight * mk->kinds.n + kind]
 					: mk->kinds.v[kind].cost};
-			uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k);
+			uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k), n = 0;
 
 			for (uint32_t j = 0; j < c.k; j++)
-				candidate[j] = only == AP_NONE ? j : only;
+				if (only != AP_NONE || !mk->pool || mk->pool->of_kind[kind][j])
+					candidate[n++] = only == AP_NONE ? j : only;
+			c.k = n;
 			c.candidate = candidate;
 			AP_PUSH(mk->ctx->arena, mk->classes, c);
 		}
@@ -1429,6 +1451,7 @@ void ap_table_legs_make(struct ap_ctx *ctx, const struct ap_table *t, struct ap_
 	struct ap_making mk = *t->making;
 	struct legs_list l = {&mk, AP_NEW_N(ctx->arena, struct ap_legs *, mk.kinds.n)};
 	uint64_t candidates = 0;
+	bool *finite;
 
 	for (size_t i = 0; i < mk.kinds.n; i++) {
 		l.of_kind[i] = AP_NEW_N(ctx->arena, struct ap_legs, mk.kinds.v[i].k);
@@ -1438,12 +1461,22 @@ void ap_table_legs_make(struct ap_ctx *ctx, const struct ap_table *t, struct ap_
 	open_workers(&mk);
 	ap_par_for(ctx->arena, making_jobs(&mk, candidates), mk.kinds.n, price_legs, &l);
 	close_workers(&mk);
-	*out = (struct ap_table_legs){(const struct ap_legs *const *)l.of_kind,
+	finite = AP_NEW_N(ctx->arena, bool, mk.bonds.n);
+	for (size_t i = 0; i < mk.bonds.n; i++) {
+		const struct ap_bond *b = &mk.bonds.v[i];
+		size_t n = b->type == AP_BOND_FLOW ? pairs_of(b) : 0, at = 0;
+
+		while (at < n && b->cost[at] < INFINITY)
+			at++;
+		finite[i] = b->type == AP_BOND_FLOW && at == n;
+	}
+	*out = (struct ap_table_legs){(const struct ap_legs *const *)l.of_kind, finite,
 		AP_CANDIDATE_WORK * candidates};
 }
 
 const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
-	const struct ap_table_legs *legs, const struct ap_path_weights *weights)
+	const struct ap_table_legs *legs, const struct ap_path_weights *weights,
+	const struct ap_table_pool *pool)
 {
 	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
 	struct ap_table_params *params = ap_arena_memdup(ctx->arena, mk->params, sizeof *params);
@@ -1453,7 +1486,6 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	AP_VEC(struct scale) scale = {0};
 	struct weighing *w = AP_NEW(ctx->arena, struct weighing);
 	double q = mk->step->quantum_s, **cost;
-	bool *finite;
 	const struct ap_table *made;
 
 	for (ap_id i = 0; i < mk->g->nnode; i++)
@@ -1468,10 +1500,12 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 		if (*own)
 			continue;
 		*own = AP_NEW_N(ctx->arena, double, kd->k);
-		mk->work += AP_LEG_COUNT * (uint64_t)kd->k;
 		for (uint32_t c = 0; c < kd->k; c++) {
 			double sum = 0;
 
+			if (pool && !pool->of_kind[kind][c])
+				continue;
+			mk->work += AP_LEG_COUNT;
 			for (int k = 0; k < AP_LEG_COUNT; k++)
 				sum += weights->node[i].s[k] * legs->of_kind[kind][c].s[k];
 			(*own)[c] = isinf(kd->cost[c]) ? INFINITY : fmax(0, floor(sum / q)) * q;
@@ -1487,21 +1521,13 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 		if (fresh)
 			AP_PUSH(ctx->arena, scale, s);
 	}
-	finite = AP_NEW_N(ctx->arena, bool, mk->bonds.n);
-	for (size_t i = 0; i < mk->bonds.n; i++) {
-		const struct ap_bond *b = &mk->bonds.v[i];
-		size_t n = b->type == AP_BOND_FLOW ? pairs_of(b) : 0, at = 0;
-
-		while (at < n && b->cost[at] < INFINITY)
-			at++;
-		finite[i] = b->type == AP_BOND_FLOW && at == n;
-	}
-	*w = (struct weighing){.of_node = of_node, .cost = (const double *const *)cost, .of_link = of_link,
-		.scale = scale.v, .finite = finite};
+	*w = (struct weighing){.of = t, .of_node = of_node, .cost = (const double *const *)cost,
+		.of_link = of_link, .scale = scale.v, .finite = legs->finite};
 	params->prune = true; /* costs nothing here, and a bound is all that is asked for */
 	mk->ctx = ctx;
 	mk->params = params;
 	mk->weighing = w;
+	mk->pool = pool;
 	mk->classes = (struct class_list){0};
 	open_workers(mk);
 	made = ap_ctx_stopped(ctx) ? NULL : finish(mk);
@@ -1518,6 +1544,29 @@ static uint32_t find_candidate(const struct ap_kind *kd, const int32_t *count)
 		if (memcmp(kd->space.count + (size_t)c * kd->space.nfactor, count, bytes) == 0)
 			return c;
 	return AP_NONE;
+}
+
+void ap_table_pool_init(struct ap_ctx *ctx, const struct ap_table *t, struct ap_table_pool *out)
+{
+	const struct ap_making *mk = t->making;
+	bool **of_kind = AP_NEW_N(ctx->arena, bool *, mk->kinds.n);
+
+	for (size_t i = 0; i < mk->kinds.n; i++)
+		of_kind[i] = AP_NEW_N(ctx->arena, bool, mk->kinds.v[i].k);
+	out->of_kind = of_kind;
+}
+
+void ap_table_pool_add(const struct ap_table_pool *pool, const struct ap_table *t,
+	const int32_t *const *counts)
+{
+	const struct ap_making *mk = t->making;
+
+	for (ap_id i = 0; i < mk->g->nnode; i++) {
+		uint32_t kind = mk->kind_of[i], c = find_candidate(&mk->kinds.v[kind], counts[i]);
+
+		if (c != AP_NONE)
+			pool->of_kind[kind][c] = true;
+	}
 }
 
 const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table *t,

@@ -71,17 +71,32 @@ const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table
 /* What each candidate of t's operators adds to a path, before pruning: made once for all paths. */
 struct ap_table_legs {
 	const struct ap_legs *const *of_kind; /* [kinds][candidates] */
+	const bool *finite; /* [bonds] a redistribution that no pair of layouts forbids */
 	uint64_t work;
 };
 
 /* Incomplete if told to stop. */
 void ap_table_legs_make(struct ap_ctx *ctx, const struct ap_table *t, struct ap_table_legs *out);
 
+/* Some candidates of a table's operators: equal operators have equal ones. */
+struct ap_table_pool {
+	bool *const *of_kind; /* [kinds][candidates] */
+};
+
+/* None. */
+void ap_table_pool_init(struct ap_ctx *ctx, const struct ap_table *t, struct ap_table_pool *out);
+
+/* Adds what each node's counts are, [nnode]. O(candidates). */
+void ap_table_pool_add(const struct ap_table_pool *pool, const struct ap_table *t,
+	const int32_t *const *counts);
+
 /* The table with what a path takes for costs, rounded down, from the prices of t, with pruning of its
  * own: the optimum's cost is a lower bound of the step of every choice from t's candidates before
- * pruning. Equal operators of equal weights share candidates. NULL if told to stop. */
+ * pruning, or those of the pool unless that is NULL. Equal operators of equal weights share candidates.
+ * NULL if told to stop. */
 const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
-	const struct ap_table_legs *legs, const struct ap_path_weights *weights);
+	const struct ap_table_legs *legs, const struct ap_path_weights *weights,
+	const struct ap_table_pool *pool);
 
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);
