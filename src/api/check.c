@@ -8,6 +8,7 @@
 #include "api/bundle.h"
 #include "api/config.h"
 #include "api/files.h"
+#include "api/model.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle.h"
@@ -166,6 +167,26 @@ static enum ap_status check_op_strategy(struct ap_ctx *ctx, const struct ap_sett
 	return AP_OK;
 }
 
+/* With a short sample in place of what only options say. */
+static enum ap_status check_model(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	enum { SHORT = 2 };
+	struct ap_settings o = *set;
+	struct ap_input made;
+	struct ap_json *doc;
+	const struct ap_graph_params params = {0};
+	const struct ap_graph *g;
+
+	o.batch = o.sequence = SHORT;
+	AP_TRY(ap_model_of_config(ctx, &o, file->doc, &made));
+	AP_TRY(ap_input_json(ctx, &made, 0, &doc));
+	AP_TRY(ap_graph_load(ctx, doc, "", &params, &g));
+	ap_str_addf(what, "%s, %" PRId64 " parameter elements",
+		ap_diag_name(ctx->diag, g->name), g->parameters);
+	return AP_OK;
+}
+
 static enum ap_status check_config(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_known *file, struct ap_str *what)
 {
@@ -207,6 +228,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_MANIFEST] = check_manifest,
 	[AP_KIND_OP_STRATEGY] = check_op_strategy,
 	[AP_KIND_STRATEGY] = check_strategy,
+	[AP_KIND_MODEL] = check_model,
 	[AP_KIND_CONFIG] = check_config,
 	[AP_KIND_GROUPS] = check_groups,
 	[AP_KIND_DUMP] = check_dump,

@@ -12,6 +12,7 @@
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "model/hf.h"
 
 enum { MAX_NESTING = 8 }; /* of a value; no setting needs more than three */
 
@@ -308,6 +309,9 @@ enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned use
 	struct ap_json *doc;
 
 	AP_TRY(read_object(ctx, path, &doc));
+	if (ap_hf_is_one(ap_json_root(doc)))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, &(struct ap_where){.file = path}, NULL,
+			"is a model's configuration, which is given in place of GRAPH; expected settings");
 	return ap_config_set(ctx, doc, uses, into);
 }
 

@@ -143,7 +143,7 @@ enum ap_status ap_convert(struct ap_writing *to, size_t n, const char *const *fr
 	return ap_out_commit(to);
 }
 
-enum ap_status ap_import_dump(struct ap_writing *to, const char *path)
+static enum ap_status import_dump(struct ap_writing *to, const struct ap_input *in)
 {
 	const struct ap_settings *set = to->set;
 	const struct ap_import_params params = {
@@ -154,14 +154,45 @@ enum ap_status ap_import_dump(struct ap_writing *to, const char *path)
 	};
 	const struct ap_import *g;
 	struct ap_output_sink sink;
+
+	AP_TRY(ap_import_ir(to->ctx, in->path, in->text, in->len, &params, &g));
+	AP_TRY(ap_model_no_config(to->ctx, set, in->path, "a dump"));
+	AP_TRY(ap_out_open(to, set->graph_out ? set->graph_out : "-", &sink));
+	ap_import_write(to->ctx, g, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
+static enum ap_status import_config(struct ap_writing *to, const struct ap_json *doc)
+{
+	struct ap_output_sink sink;
+	struct ap_input made;
+
+	AP_TRY(ap_model_of_config(to->ctx, to->set, doc, &made));
+	AP_TRY(ap_out_open(to, to->set->graph_out ? to->set->graph_out : "-", &sink));
+	ap_output_write_fn(&sink, made.text, made.len);
+	return AP_OK;
+}
+
+enum ap_status ap_import_file(struct ap_writing *to, const char *path)
+{
+	enum ap_file_kind kind;
 	struct ap_input in;
+	struct ap_json *doc;
 
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "reading");
-	AP_TRY(ap_input_read(to->ctx, set, path, &in));
-	AP_TRY(ap_import_ir(to->ctx, in.path, in.text, in.len, &params, &g));
-	AP_TRY(ap_out_open(to, set->graph_out ? set->graph_out : "-", &sink));
-	ap_import_write(to->ctx, g, ap_output_write_fn, &sink);
+	AP_TRY(ap_input_read(to->ctx, to->set, path, &in));
+	if (!ap_input_is_json(&in)) {
+		AP_TRY(import_dump(to, &in));
+		return ap_out_commit(to);
+	}
+	AP_TRY(ap_input_json(to->ctx, &in, 0, &doc));
+	kind = ap_kind_of(ap_json_root(doc));
+	if (kind != AP_KIND_MODEL)
+		return ap_path_fault(to->ctx, AP_MEANING, in.path, ap_arena_printf(to->ctx->arena,
+			"is %s; expected a graph dump of MindSpore or a model's configuration",
+			kind == AP_KIND_COUNT ? "no kind of file that is known" : ap_kind_text(kind)));
+	AP_TRY(import_config(to, doc));
 	return ap_out_commit(to);
 }
 

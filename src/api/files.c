@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
+#include "model/hf.h"
 
 enum ap_status ap_path_fault(struct ap_ctx *ctx, enum ap_status st, const char *path, const char *text)
 {
@@ -105,6 +106,7 @@ static const struct {
 		"operator strategies", is_op_strategy},
 	[AP_KIND_STRATEGY] = {NULL, {"parallel_strategy_item", "parallel_layout_item"},
 		"a strategy checkpoint"},
+	[AP_KIND_MODEL] = {NULL, {NULL}, "a model's configuration", ap_hf_is_one},
 	[AP_KIND_SWITCHES] = {NULL, {NULL}, "switches of transformer_opt()", is_switches},
 	[AP_KIND_CONFIG] = {NULL, {NULL}, "a configuration", ap_config_is_one},
 	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
@@ -125,8 +127,7 @@ static bool has_key(const struct ap_jv *root, const char *const *keys)
 	return false;
 }
 
-/* AP_KIND_COUNT if the kind is unknown. */
-static enum ap_file_kind kind_of(const struct ap_jv *root)
+enum ap_file_kind ap_kind_of(const struct ap_jv *root)
 {
 	const struct ap_jv *schema;
 
@@ -152,14 +153,14 @@ static enum ap_file_kind guess(struct ap_ctx *ctx, const struct ap_input *in)
 	own.arena = ap_arena_create_like(ctx->arena);
 	own.diag = ap_diag_create(own.arena, false);
 	if (ap_input_json(&own, in, AP_JSON_TRAILING_COMMA, &doc) == AP_OK)
-		kind = kind_of(ap_json_root(doc));
+		kind = ap_kind_of(ap_json_root(doc));
 	ap_arena_destroy(own.arena);
 	return kind;
 }
 
 /* Is the text meant as JSON, well-formed or not? No protobuf checkpoint starts with a brace or a
  * UTF-16 mark, or is all blanks. */
-static bool is_json(const struct ap_input *in)
+bool ap_input_is_json(const struct ap_input *in)
 {
 	const char *s = in->text, *end = in->text + in->len;
 
@@ -185,7 +186,7 @@ bool ap_kind_is_dump(const struct ap_input *in)
 /* AP_SYNTAX if the file is known to be of another program. */
 static enum ap_status check_foreign(struct ap_ctx *ctx, const struct ap_input *in)
 {
-	const char *other = is_json(in) ? NULL : ap_foreign(ctx, in->text, in->len);
+	const char *other = ap_input_is_json(in) ? NULL : ap_foreign(ctx, in->text, in->len);
 
 	return !other ? AP_OK : ap_diag_add(ctx->diag, AP_ERROR, AP_SYNTAX,
 		&(struct ap_where){.file = in->path}, NULL, "%s", other);
@@ -210,7 +211,7 @@ enum ap_status ap_kind_read(struct ap_ctx *ctx, const struct ap_settings *set, c
 		out->kind = AP_KIND_DUMP;
 		return AP_OK;
 	}
-	if (!is_json(&out->in) && !ap_path_is_json(path)) {
+	if (!ap_input_is_json(&out->in) && !ap_path_is_json(path)) {
 		AP_TRY(check_foreign(ctx, &out->in));
 		if (ap_groups_look_like(out->in.text, out->in.len))
 			out->kind = AP_KIND_GROUPS;
@@ -230,7 +231,7 @@ enum ap_status ap_kind_read(struct ap_ctx *ctx, const struct ap_settings *set, c
 
 enum ap_status ap_ckpt_of_input(struct ap_ctx *ctx, const struct ap_input *in, struct ap_ckpt *out)
 {
-	return ap_ckpt_read(ctx, in->path, in->text, in->len, is_json(in), out);
+	return ap_ckpt_read(ctx, in->path, in->text, in->len, ap_input_is_json(in), out);
 }
 
 static enum ap_status load_file(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
@@ -241,7 +242,7 @@ static enum ap_status load_file(struct ap_ctx *ctx, const struct ap_settings *se
 
 	AP_TRY(ap_input_read(ctx, set, path, &file));
 	AP_TRY(check_foreign(ctx, &file));
-	json = strcmp(path, "-") ? ap_path_is_json(path) : is_json(&file);
+	json = strcmp(path, "-") ? ap_path_is_json(path) : ap_input_is_json(&file);
 	return ap_ckpt_read(ctx, file.path, file.text, file.len, json, out);
 }
 

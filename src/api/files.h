@@ -20,6 +20,9 @@ enum ap_status ap_input_read(struct ap_ctx *ctx, const struct ap_settings *set, 
 /* SHA-256 of the text in hexadecimal, in the run arena. */
 const char *ap_input_sha256(struct ap_ctx *ctx, const struct ap_input *in);
 
+/* Is the text meant as JSON, well-formed or not? */
+bool ap_input_is_json(const struct ap_input *in);
+
 /* Parses the text; flags as for ap_json_parse(). */
 enum ap_status ap_input_json(struct ap_ctx *ctx, const struct ap_input *in, unsigned flags,
 	struct ap_json **out);
@@ -47,6 +50,7 @@ enum ap_file_kind {
 	AP_KIND_SETTINGS,
 	AP_KIND_OP_STRATEGY, /* comes before the next kind, which shares a key */
 	AP_KIND_STRATEGY,
+	AP_KIND_MODEL, /* comes before the next kinds, which share keys */
 	AP_KIND_SWITCHES, /* comes before the next kind, which shares keys */
 	AP_KIND_CONFIG,
 	AP_KIND_CELLS, /* a document that is nothing else */
@@ -67,6 +71,9 @@ bool ap_kind_is_dump(const struct ap_input *in);
 
 /* The kind with its article, "an operator graph", for messages. */
 const char *ap_kind_text(enum ap_file_kind k);
+
+/* The kind of a parsed document that has no "schema" of another; AP_KIND_COUNT if it is unknown. */
+enum ap_file_kind ap_kind_of(const struct ap_jv *root);
 
 /* Reads a file and detects its kind by "schema", else by keys that only one kind has, or by their
  * values. A file that is not JSON, in content or name, is a dump, a group file or else a strategy

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "model/families.h"
+#include "model/hf.h"
 
 #define SUFFIX ".json"
 
@@ -178,6 +179,52 @@ enum ap_status ap_model_graph(struct ap_writing *to, const char *family)
 	AP_TRY(ap_out_open(to, to->set->graph_out ? to->set->graph_out : "-", &sink));
 	ap_model_write(f->make(to->ctx->arena, &p), ap_output_write_fn, &sink);
 	return ap_out_commit(to);
+}
+
+/* ---- graphs from configurations ---- */
+
+/* "DIR/config.json": "config". */
+static const char *stem(struct ap_arena *arena, const char *path)
+{
+	const char *base = ap_file_base(path);
+	size_t len = strlen(base) - (ap_file_suffix(base, SUFFIX) ? strlen(SUFFIX) : 0);
+
+	return ap_arena_strndup(arena, base, len);
+}
+
+enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_json *doc, struct ap_input *out)
+{
+	const struct ap_setting_row *dtype = ap_setting_at(AP_SET_dtype);
+	const char *name = stem(ctx->arena, ap_json_file(doc));
+	const struct ap_hf_options asked = {
+		.batch = set->batch,
+		.sequence = set->sequence,
+		.flash = set->attention != AP_ATTENTION_SMALL,
+		.dtype = set->dtype < 0 ? AP_DTYPE_COUNT : ap_dtype_find(dtype->choices((size_t)set->dtype)),
+		.name = name,
+	};
+	struct ap_decoder d;
+	struct ap_str text;
+
+	AP_TRY(ap_hf_read(ctx, doc, &asked, &d));
+	ap_str_init(&text, ctx->arena);
+	ap_model_write(ap_model_decoder(ctx->arena, &d), ap_str_take, &text);
+	*out = (struct ap_input){ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), text.s, text.len};
+	return AP_OK;
+}
+
+enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	const char *what)
+{
+	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_dtype};
+
+	for (size_t i = 0; i < AP_COUNT(ids); i++)
+		if (set->origin[ids[i]] >= AP_FROM_CONFIG)
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: %s is %s, which says that itself; only a model's configuration takes it",
+				set->name[ids[i]], ap_diag_path(ctx->diag, path), what);
+	return ap_diag_status(ctx->diag);
 }
 
 const char *ap_model_name_at(size_t i)

@@ -11,6 +11,16 @@
  * network. */
 enum ap_status ap_model_graph(struct ap_writing *to, const char *family);
 
+/* The graph of a model's configuration, under the settings that describe a sample: the text of
+ * autopar-graph/1, whose name is that of the file, config.json, as config.graph.json. */
+enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_json *doc, struct ap_input *out);
+
+/* AP_USAGE if settings are given that only describe samples of a model's configuration. path: what is read
+ * instead, an operator graph or a dump (what). */
+enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	const char *what);
+
 /* Name of family i; NULL past the end. */
 const char *ap_model_name_at(size_t i);
 

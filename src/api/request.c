@@ -32,16 +32,18 @@
 #define FAULT(ctx, ...) ap_diag_add((ctx)->diag, AP_ERROR, AP_USAGE, NULL, NULL, __VA_ARGS__)
 
 static enum ap_status load_graph(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_json *doc, const char *sha256, const struct ap_graph **out)
+	const struct ap_sources *src, const struct ap_graph **out)
 {
 	const struct ap_graph_params params = {
 		.batch = set->batch,
 		.micro_batches = set->hybrid ? 2 : set->micro_batches, /* checked later */
 		.inference = set->run_phase == AP_RUN_INFERENCE,
 		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+		.source = src->source,
+		.source_sha256 = src->source_sha256,
 	};
 
-	return ap_graph_load(ctx, doc, sha256, &params, out);
+	return ap_graph_load(ctx, src->graph, src->sha256, &params, out);
 }
 
 /* The given text, or that of the file. */
@@ -52,10 +54,11 @@ static enum ap_status read_named(struct ap_ctx *ctx, const struct ap_settings *s
 	return named->text ? AP_OK : ap_input_read(ctx, set, named->path, in);
 }
 
+/* Reads a graph, or makes it of a model's configuration. */
 static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_input *named, struct ap_json **doc, const char **sha256)
+	const struct ap_input *named, struct ap_sources *out)
 {
-	struct ap_input file = *named, in;
+	struct ap_input file = *named, in, made;
 
 	if (!file.text)
 		AP_TRY(ap_model_file(ctx, named->path, &file.path));
@@ -66,19 +69,31 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 			"is %s; import makes an operator graph of it", ap_kind_text(AP_KIND_DUMP));
 		return AP_MEANING;
 	}
-	AP_TRY(ap_input_json(ctx, &in, 0, doc));
-	*sha256 = ap_input_sha256(ctx, &in);
-	return AP_OK;
+	AP_TRY(ap_input_json(ctx, &in, 0, &out->graph));
+	out->sha256 = ap_input_sha256(ctx, &in);
+	switch (ap_kind_of(ap_json_root(out->graph))) {
+	case AP_KIND_MODEL:
+		AP_TRY(ap_model_of_config(ctx, set, out->graph, &made));
+		out->source = ap_file_base(in.path);
+		out->source_sha256 = out->sha256;
+		out->sha256 = ap_input_sha256(ctx, &made);
+		return ap_input_json(ctx, &made, 0, &out->graph);
+	case AP_KIND_CONFIG:
+		return ap_path_fault(ctx, AP_USAGE, in.path,
+			"holds settings, which --config takes; expected an operator graph or a model's "
+			"configuration");
+	default:
+		return ap_model_no_config(ctx, set, in.path, "an operator graph");
+	}
 }
 
 enum ap_status ap_input_graph(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_graph **out)
 {
-	struct ap_json *doc;
-	const char *sha256;
+	struct ap_sources src = {0};
 
-	AP_TRY(read_graph(ctx, set, &(struct ap_input){.path = path}, &doc, &sha256));
-	return load_graph(ctx, set, doc, sha256, out);
+	AP_TRY(read_graph(ctx, set, &(struct ap_input){.path = path}, &src));
+	return load_graph(ctx, set, &src, out);
 }
 
 /* Reads the stage configuration, from a file or from the setting's own object. */
@@ -109,7 +124,7 @@ enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set
 	*out = (struct ap_sources){.table_path = named->table.path, .strategy = named->strategy};
 	AP_TRY(read_stage_config(ctx, set, &out->stage_config));
 	ap_ctx_phase(ctx, "reading the graph");
-	AP_TRY(read_graph(ctx, set, &named->graph, &out->graph, &out->sha256));
+	AP_TRY(read_graph(ctx, set, &named->graph, out));
 	ap_ctx_phase(ctx, "reading the machine");
 	if (!named->table.path)
 		return AP_OK;
@@ -525,7 +540,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 
 	*out = (struct ap_inputs){0};
 	ap_ctx_phase(ctx, "checking the graph");
-	AP_TRY(load_graph(ctx, set, src->graph, src->sha256, &out->graph));
+	AP_TRY(load_graph(ctx, set, src, &out->graph));
 	ap_ctx_phase(ctx, "making the machine");
 	AP_TRY(load_machine(ctx, set, src, out));
 	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));

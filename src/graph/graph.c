@@ -106,7 +106,8 @@ static const struct ap_graph *load_finish(struct ap_load *l, const char *sha256)
 	f.node = AP_NEW_N(a, struct ap_node, l->nodes.n);
 	f.id = AP_NEW_N(l->ctx->scratch, ap_id, l->tensors.n);
 	*f.g = (struct ap_graph){.name = l->name, .file = ap_file_base(ap_json_file(l->doc)),
-		.sha256 = sha256 ? sha256 : "", .optimizer = l->optimizer, .tensor = f.tensor,
+		.sha256 = sha256 ? sha256 : "", .source = l->params->source,
+		.source_sha256 = l->params->source_sha256, .optimizer = l->optimizer, .tensor = f.tensor,
 		.node = f.node, .batch = l->batch};
 	for (ap_id t = 0; t < l->tensors.n; t++)
 		if (l->tensors.v[t].t.kind != AP_TENSOR_ACT)

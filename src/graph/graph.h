@@ -90,6 +90,7 @@ struct ap_graph {
 	const char *name;
 	const char *file; /* base name */
 	const char *sha256;
+	const char *source, *source_sha256; /* file that the graph was made of, base name; NULL: none */
 	const char *optimizer; /* "": not given */
 	uint32_t ntensor, nnode;
 	const struct ap_tensor *tensor;
@@ -114,6 +115,7 @@ struct ap_graph_params {
 	bool inference; /* --run-phase inference: no gradients */
 	bool unknown_batch_parallel; /* allow operators of unknown types: dimension 0 of all
 			operands and results is cut, or nothing */
+	const char *source, *source_sha256; /* of ap_graph; borrowed */
 };
 enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, const char *sha256,
 	const struct ap_graph_params *params, const struct ap_graph **out);

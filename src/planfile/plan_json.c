@@ -90,6 +90,8 @@ static void write_inputs(struct ap_plan_writer *pw)
 	ap_sha256_hex(settings.s, settings.len, hex);
 	ap_jw_kobj(w, "inputs");
 	write_input(w, "graph", p->graph->file, p->graph->sha256);
+	write_input(w, "model", p->graph->source ? p->graph->source : "",
+		p->graph->source_sha256 ? p->graph->source_sha256 : "");
 	write_input(w, "rank_table", topo->name, topo->sha256);
 	write_input(w, "chip", chip->file, chip->sha256);
 	write_input(w, "software", sw ? sw->file : "", sw ? sw->sha256 : "");

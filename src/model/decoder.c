@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/decoder.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/arena.h"
+#include "model/block.h"
+#include "model/cells.h"
+
+struct decoder {
+	struct ap_model *m;
+	const struct ap_decoder *p;
+	const struct ap_decoder_names *names;
+	struct ap_model_attention attention;
+	const char *body; /* scope */
+	ap_id table; /* of words */
+	ap_id cos, sin; /* [1,1,S,D] */
+	int64_t layer; /* in work */
+};
+
+/* The feed-forward part of a block; scope and param are prefixes. x and the result: rows. */
+typedef ap_id part_fn(const struct decoder *l, const char *scope, const char *param, ap_id x);
+
+static struct ap_shape rows_of(const struct decoder *l)
+{
+	return AP_MODEL_SHAPE(l->p->dtype, l->p->batch * l->p->sequence, l->p->hidden);
+}
+
+static struct ap_shape tokens_of(const struct decoder *l)
+{
+	return AP_MODEL_SHAPE(l->p->dtype, l->p->batch, l->p->sequence, l->p->hidden);
+}
+
+/* x W^T + b of cell "CELL-Linear". */
+static ap_id linear(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x,
+	int64_t out, bool bias, const char *name)
+{
+	struct ap_model *m = l->m;
+	struct ap_shape s = ap_model_shape(m, x);
+	int64_t in = s.dim[s.rank - 1];
+	const char *place = ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell);
+	const char *product = bias ? ap_model_name(m, name, "product") : name;
+	const char *prefix = ap_model_name(m, param, cell);
+	ap_id w = ap_model_param(m, ap_model_name(m, prefix, "weight"), l->p->input_major
+		? AP_MODEL_SHAPE(s.dtype, in, out) : AP_MODEL_SHAPE(s.dtype, out, in));
+	ap_id y = ap_model_matmul(m, place, x, w, !l->p->input_major, product);
+
+	if (!bias)
+		return y;
+	w = ap_model_param(m, ap_model_name(m, prefix, "bias"), AP_MODEL_SHAPE(s.dtype, out));
+	return ap_model_binary(m, place, "BiasAdd", y, w, name);
+}
+
+/* The norm of cell "CELL-CLASS" over the last dimension. */
+static ap_id norm(const struct decoder *l, const char *scope, const char *param, ap_id x, const char *name)
+{
+	struct ap_model *m = l->m;
+	struct ap_shape s = ap_model_shape(m, x), one = AP_MODEL_SHAPE(s.dtype, s.dim[s.rank - 1]), rest = s;
+	bool plain = l->p->norm == AP_NORM_LAYER_PLAIN;
+	ap_id gamma, beta;
+
+	if (l->p->norm == AP_NORM_RMS_WIDE)
+		return ap_model_rms_norm(m, scope, param, x, name);
+	gamma = ap_model_param(m, ap_model_name(m, param, "weight"), one);
+	if (l->p->norm == AP_NORM_RMS) {
+		struct ap_model_op op = {.scope = scope, .type = "RmsNorm", .nin = 2, .in = {x, gamma},
+			.nout = 2, .out = {{.name = name, .shape = s},
+			{.name = ap_model_name(m, name, "rstd")}},
+			.nattr = 1, .attr = {AP_MODEL_REAL("epsilon", 1e-5)}};
+
+		rest.dim[rest.rank - 1] = 1;
+		rest.dtype = AP_FLOAT32;
+		op.out[1].shape = rest;
+		return ap_model_op(m, &op);
+	}
+	beta = plain ? ap_model_const(m, ap_model_name(m, param, "zero"), one)
+		: ap_model_param(m, ap_model_name(m, param, "bias"), one);
+	return ap_model_op_one(m, (struct ap_model_op){.scope = scope, .type = "LayerNorm", .nin = 3,
+		.in = {x, gamma, beta}, .nattr = 3, .attr = {AP_MODEL_INT("begin_norm_axis", -1),
+			AP_MODEL_INT("begin_params_axis", -1), AP_MODEL_REAL("epsilon", 1e-5)}}, name, s);
+}
+
+/* ---- attention ---- */
+
+/* Rows of heads as [B,N,S,D]. */
+static ap_id split(const struct decoder *l, const char *scope, ap_id y, int64_t heads, const char *name)
+{
+	const struct ap_decoder *p = l->p;
+
+	y = ap_model_reshape(l->m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence, heads,
+		l->attention.size), ap_model_name(l->m, name, "split"));
+	return ap_model_swap_heads(l->m, scope, y, ap_model_name(l->m, name, "heads"));
+}
+
+/* Query, key or value: [B,N,S,D]. */
+static ap_id project(const struct decoder *l, const char *scope, const char *param, const char *cell,
+	ap_id x, int64_t heads, const char *name)
+{
+	return split(l, scope, linear(l, scope, param, cell, x, heads * l->attention.size, l->p->qkv_bias,
+		name), heads, name);
+}
+
+/* All three from one product, whose rows are ordered by groups: the queries, their key, their value. */
+static void project_all(const struct decoder *l, const char *scope, const char *param, ap_id x,
+	ap_id *q, ap_id *k, ap_id *v)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	int64_t size = l->attention.size, each = p->heads / p->kv_heads;
+	ap_id y = linear(l, scope, param, l->names->qkv, x, (p->heads + 2 * p->kv_heads) * size,
+		p->qkv_bias, "qkv");
+
+	y = ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence, p->kv_heads,
+		each + 2, size), "qkv.groups");
+	*q = ap_model_slice(m, scope, y, 3, 0, each, "query");
+	*k = ap_model_slice(m, scope, y, 3, each, each + 1, "key");
+	*v = ap_model_slice(m, scope, y, 3, each + 1, each + 2, "value");
+	*q = split(l, scope, *q, p->heads, "query");
+	*k = split(l, scope, *k, p->kv_heads, "key");
+	*v = split(l, scope, *v, p->kv_heads, "value");
+}
+
+/* x cos + (-b, a) sin, x being (a, b). */
+static ap_id rotate(const struct decoder *l, const char *attention, ap_id x, const char *name)
+{
+	struct ap_model *m = l->m;
+	const char *scope = ap_model_scope(m, attention, "apply_rotary_emb-RotaryEmbedding");
+	int64_t half = l->attention.size / 2;
+	ap_id a, b, y;
+
+	if (ap_model_is_fused(m))
+		return ap_model_binary(m, scope, "Mul", x, l->cos, ap_model_name(m, name, "rotated"));
+	a = ap_model_slice(m, scope, x, 3, 0, half, ap_model_name(m, name, "lower"));
+	b = ap_model_slice(m, scope, x, 3, half, 2 * half, ap_model_name(m, name, "upper"));
+	b = ap_model_unary(m, scope, "Neg", b, ap_model_name(m, name, "turned"));
+	y = ap_model_concat(m, scope, b, a, 3, ap_model_name(m, name, "half_turned"));
+	y = ap_model_binary(m, scope, "Mul", y, l->sin, ap_model_name(m, name, "sine"));
+	x = ap_model_binary(m, scope, "Mul", x, l->cos, ap_model_name(m, name, "cosine"));
+	return ap_model_binary(m, scope, "Add", x, y, ap_model_name(m, name, "rotated"));
+}
+
+/* Copies each head of keys or values for all queries that share it. */
+static ap_id repeat_heads(const struct decoder *l, const char *scope, ap_id x, const char *name)
+{
+	const struct ap_decoder *p = l->p;
+	int64_t size = l->attention.size, copies = p->heads / p->kv_heads;
+
+	if (copies == 1)
+		return x;
+	x = ap_model_reshape(l->m, scope, x, AP_MODEL_SHAPE(p->dtype, p->batch, p->kv_heads, 1,
+		p->sequence * size), ap_model_name(l->m, name, "once"));
+	x = ap_model_repeat(l->m, scope, x, 2, copies, ap_model_name(l->m, name, "copies"));
+	return ap_model_reshape(l->m, scope, x, AP_MODEL_SHAPE(p->dtype, p->batch, p->heads, p->sequence,
+		size), ap_model_name(l->m, name, "repeated"));
+}
+
+static ap_id attend(const struct decoder *l, const char *scope, ap_id q, ap_id k, ap_id v)
+{
+	if (l->p->flash)
+		return ap_model_attend_fused(l->m, scope, &l->attention, q, k, v);
+	k = repeat_heads(l, scope, k, "key");
+	v = repeat_heads(l, scope, v, "value");
+	return ap_model_attend(l->m, scope, &l->attention, q, k, v);
+}
+
+static ap_id attention(const struct decoder *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_decoder_names *n = l->names;
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	ap_id q, k, v, y;
+
+	if (p->fused_qkv) {
+		project_all(l, scope, param, x, &q, &k, &v);
+	} else {
+		q = project(l, scope, param, n->query, x, p->heads, "query");
+		k = project(l, scope, param, n->key, x, p->kv_heads, "key");
+		v = project(l, scope, param, n->value, x, p->kv_heads, "value");
+	}
+	if (n->query_norm) {
+		q = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, n->query_norm,
+			n->norm_class),
+			ap_model_name(m, param, n->query_norm), q, "query.norm");
+		k = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, n->key_norm, n->norm_class),
+			ap_model_name(m, param, n->key_norm), k, "key.norm");
+	}
+	if (p->rotary) {
+		q = rotate(l, scope, q, "query");
+		k = rotate(l, scope, k, "key");
+	}
+	y = attend(l, scope, q, k, v);
+	y = ap_model_swap_heads(m, scope, y, "context.split");
+	y = ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence,
+		p->heads * l->attention.size), "context.rows");
+	return linear(l, scope, param, n->output, y, p->hidden, p->output_bias, "attention");
+}
+
+/* ---- feed-forward ---- */
+
+/* down f(up x), or down (f(gate x) * up x) */
+static ap_id dense(const struct decoder *l, const char *scope, const char *param, ap_id x)
+{
+	static const struct { const char *type, *name; } functions[] = {
+		[AP_MODEL_GELU] = {"GeLU", "gate.gelu"},
+		[AP_MODEL_RELU] = {"ReLU", "gate.relu"}, [AP_MODEL_SQUARED_RELU] = {"ReLU", "gate.relu"},
+		[AP_MODEL_SWIGLU] = {"SiLU", "gate.silu"}, [AP_MODEL_GEGLU] = {"GeLU", "gate.gelu"}};
+	const struct ap_decoder_names *n = l->names;
+	const struct ap_decoder *p = l->p;
+	enum ap_model_activation a = p->activation;
+	struct ap_model *m = l->m;
+	bool gated = ap_model_activation_gated(a);
+	const char *cell = gated || !n->up ? n->gate : n->up;
+	const char *gate = ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell);
+	ap_id z = AP_NONE, y;
+
+	if (gated && p->fused_gate) {
+		struct ap_shape pair = AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence, 2, p->inner);
+
+		y = linear(l, scope, param, n->gate, x, 2 * p->inner, p->inner_bias, "pair");
+		y = ap_model_reshape(m, scope, y, pair, "pair.split");
+		z = ap_model_first(m, scope, ap_model_slice(m, scope, y, 1, 1, 2, "wide.part"), "wide");
+		y = ap_model_first(m, scope, y, "gate");
+	} else {
+		y = linear(l, scope, param, cell, x, p->inner, p->inner_bias, "gate");
+		if (gated)
+			z = linear(l, scope, param, n->up, x, p->inner, p->inner_bias, "wide");
+	}
+	if (z == AP_NONE || !ap_model_is_fused(m))
+		y = ap_model_unary(m, gate, functions[a].type, y, functions[a].name);
+	if (a == AP_MODEL_SQUARED_RELU)
+		y = ap_model_unary(m, gate, "Square", y, "gate.square");
+	if (z != AP_NONE)
+		y = ap_model_binary(m, scope, "Mul", z, y, "gated");
+	return linear(l, scope, param, n->down, y, p->hidden, p->inner_bias, "narrow");
+}
+
+/* ---- experts ---- */
+
+/* Mixture of experts at network level: a mask assigns tokens to places of experts, one product distributes
+ * tokens by it, another one collects the results. */
+
+/* Number of places of an expert per sample. */
+static int64_t room(const struct ap_decoder *p)
+{
+	return (int64_t)ceil(p->capacity * (double)(p->active * p->sequence) / (double)p->experts);
+}
+
+struct routing {
+	ap_id mask; /* [B,S,E] one if the token goes to the expert, else zero */
+	ap_id gates; /* [B,S,E] weight of the expert's result */
+};
+
+/* Each token's best experts and their probabilities, rescaled to sum to one. */
+static ap_id choose(const struct decoder *l, const char *scope, ap_id probs, ap_id *weights)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	struct ap_shape best = AP_MODEL_SHAPE(AP_FLOAT32, p->batch, p->sequence, p->active);
+	struct ap_shape which = best;
+	struct ap_model_op topk = {.scope = scope, .type = "TopK", .nin = 1, .in = {probs}, .nout = 2,
+		.out = {{"best", best}}, .nattr = 2,
+		.attr = {AP_MODEL_INT("k", p->active), AP_MODEL_FLAG("sorted", true)}};
+	ap_id id, sum;
+
+	which.dtype = AP_INT32;
+	topk.out[1].name = "experts";
+	topk.out[1].shape = which;
+	id = ap_model_op(m, &topk);
+	sum = ap_model_reduce(m, scope, "ReduceSum", id, 1, true, "best.sum");
+	*weights = ap_model_binary(m, scope, "Div", id, sum, "weights");
+	return id + 1;
+}
+
+/* What choose() returns of rows. */
+static ap_id rate(const struct decoder *l, const char *scope, const char *param, ap_id x, ap_id *weights)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+
+	x = ap_model_cast(m, scope, x, AP_FLOAT32, "router.in");
+	x = ap_model_linear(m, ap_model_scope(m, scope, "dense-Dense"), param, x, p->experts, "router.rows");
+	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(AP_FLOAT32, p->batch, p->sequence, p->experts),
+		"router");
+	x = ap_model_softmax(m, scope, x, "router.probs");
+	return choose(l, scope, x, weights);
+}
+
+static struct routing route(const struct decoder *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	struct routing r;
+	ap_id weights, hot;
+
+	x = rate(l, scope, param, x, &weights);
+	hot = ap_model_one_hot(m, scope, x, p->experts, AP_FLOAT32, "chosen");
+	r.mask = ap_model_reduce_axis(m, scope, "ReduceSum", hot, 2, false, "mask");
+	weights = ap_model_reshape(m, scope, weights, AP_MODEL_SHAPE(AP_FLOAT32, p->batch, p->sequence,
+		p->active, 1), "weights.column");
+	x = ap_model_binary(m, scope, "Mul", hot, weights, "weights.chosen");
+	r.gates = ap_model_reduce_axis(m, scope, "ReduceSum", x, 2, false, "gates");
+	return r;
+}
+
+/* The place a token takes at its experts: [B,S,E,C]. A token without a place goes to no expert. */
+static ap_id seat(const struct decoder *l, const char *scope, ap_id mask)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	struct ap_model_op before = {.scope = scope, .type = "CumSum", .nin = 1, .in = {mask},
+		.nattr = 2, .attr = {AP_MODEL_INT("axis", 1), AP_MODEL_FLAG("exclusive", true)}};
+	ap_id place = ap_model_op_one(m, before, "before", ap_model_shape(m, mask));
+	ap_id fits = ap_model_less(m, scope, place, ap_model_number(m, "expert_room", AP_FLOAT32), "fits");
+	ap_id kept = ap_model_cast(m, scope, fits, AP_FLOAT32, "fits.float32");
+
+	kept = ap_model_binary(m, scope, "Mul", mask, kept, "kept");
+	place = ap_model_binary(m, scope, "Mul", place, kept, "place");
+	place = ap_model_cast(m, scope, place, AP_INT32, "place.int32");
+	place = ap_model_one_hot(m, scope, place, room(p), p->dtype, "places");
+	kept = ap_model_cast(m, scope, kept, p->dtype, "kept.cast");
+	kept = ap_model_reshape(m, scope, kept, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence,
+		p->experts, 1), "kept.column");
+	return ap_model_binary(m, scope, "Mul", place, kept, "dispatch");
+}
+
+/* A product per expert, whose weight all samples share: [B,E,C,K] by [E,K,N]. */
+static ap_id expert_product(const struct decoder *l, const char *scope, const char *param,
+	const char *cell, ap_id x, int64_t out, const char *name)
+{
+	struct ap_model *m = l->m;
+	struct ap_shape s = ap_model_shape(m, x);
+	ap_id w = ap_model_param(m, ap_model_name(m, ap_model_name(m, param, cell), "weight"),
+		AP_MODEL_SHAPE(s.dtype, s.dim[1], s.dim[3], out));
+
+	return ap_model_matmul(m, ap_model_scope(m, scope, ap_arena_printf(ap_model_arena(m), "%s-Linear",
+		cell)), x, w, false, name);
+}
+
+/* SwiGLU of each expert on the tokens in its places: [B,E*C,H]. */
+static ap_id experts(const struct decoder *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	int64_t b = p->batch, e = p->experts, c = room(p), h = p->hidden;
+	ap_id y, z;
+
+	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(p->dtype, b, e, c, h), "places.tokens");
+	y = expert_product(l, scope, param, l->names->expert_gate, x, p->expert_inner, "gate");
+	z = expert_product(l, scope, param, l->names->expert_up, x, p->expert_inner, "wide");
+	if (!ap_model_is_fused(m))
+		y = ap_model_unary(m, ap_model_scope(m, scope, ap_arena_printf(ap_model_arena(m), "%s-Linear",
+			l->names->expert_gate)), "SiLU", y, "gate.silu");
+	y = ap_model_binary(m, scope, "Mul", z, y, "gated");
+	y = expert_product(l, scope, param, l->names->expert_down, y, h, "narrow");
+	return ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(p->dtype, b, e * c, h), "answers");
+}
+
+/* Tokens are moved to their experts and back, without products: as many copies as a token has experts. */
+static ap_id moved(const struct decoder *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	const char *router = ap_model_scope(m, scope, "router-Router");
+	ap_id weights, y;
+
+	rate(l, router, ap_model_name(m, param, l->names->router), x, &weights);
+	weights = ap_model_cast(m, router, weights, p->dtype, "weights.cast");
+	weights = ap_model_reshape(m, router, weights, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence,
+		p->active, 1), "weights.column");
+	y = ap_model_reshape(m, scope, x, tokens_of(l), "tokens");
+	y = ap_model_repeat(m, scope, y, 1, p->active, "dealt");
+	y = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
+		ap_model_name(m, param, l->names->experts), y);
+	y = ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence, p->active,
+		p->hidden), "collected.answers");
+	y = ap_model_binary(m, scope, "Mul", y, weights, "collected.weighted");
+	y = ap_model_reduce_axis(m, scope, "ReduceSum", y, 2, false, "collected");
+	return ap_model_reshape(m, scope, y, rows_of(l), "collected.rows");
+}
+
+static ap_id mixture(const struct decoder *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	const char *router = ap_model_scope(m, scope, "router-Router");
+	struct ap_shape flat = AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence, p->experts * room(p));
+	struct routing r = route(l, router, ap_model_name(m, param, l->names->router), x);
+	ap_id dispatch = seat(l, router, r.mask), combine, y;
+
+	r.gates = ap_model_cast(m, scope, r.gates, p->dtype, "gates.cast");
+	r.gates = ap_model_reshape(m, scope, r.gates, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence,
+		p->experts, 1), "gates.column");
+	combine = ap_model_binary(m, scope, "Mul", dispatch, r.gates, "combine");
+	dispatch = ap_model_reshape(m, scope, dispatch, flat, "dispatch.flat");
+	combine = ap_model_reshape(m, scope, combine, flat, "combine.flat");
+	y = ap_model_reshape(m, scope, x, tokens_of(l), "tokens");
+	y = ap_model_matmul_tn(m, scope, dispatch, y, "dealt");
+	y = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
+		ap_model_name(m, param, l->names->experts), y);
+	y = ap_model_matmul(m, scope, combine, y, false, "collected");
+	return ap_model_reshape(m, scope, y, rows_of(l), "collected.rows");
+}
+
+/* ---- blocks ---- */
+
+static bool has_experts(const struct decoder *l)
+{
+	return l->p->experts && (!l->p->sparse || l->p->sparse[l->layer]);
+}
+
+/* The norm before a part, as rows. */
+static ap_id normed(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x)
+{
+	struct ap_model *m = l->m;
+	ap_id y = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, cell, l->names->norm_class),
+		ap_model_name(m, param, cell), x, cell);
+
+	return ap_model_reshape(m, scope, y, rows_of(l), ap_model_name(m, cell, "rows"));
+}
+
+/* A part of a block on rows, as tokens. */
+static ap_id apply(const struct decoder *l, const char *scope, const char *param, const char *cell,
+	const char *class, part_fn *part, ap_id y)
+{
+	struct ap_model *m = l->m;
+
+	y = part(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, cell, class),
+		ap_model_name(m, param, cell), y);
+	return ap_model_reshape(m, scope, y, tokens_of(l), ap_model_name(m, cell, "tokens"));
+}
+
+static ap_id block(const struct decoder *l, ap_id x)
+{
+	const struct ap_decoder_names *n = l->names;
+	struct ap_model *m = l->m;
+	struct ap_arena *arena = ap_model_arena(m);
+	int number = (int)l->layer;
+	const char *scope = ap_arena_printf(arena, "%s/%s-CellList/%d-%s", l->body, n->blocks_cell, number,
+		n->block_class);
+	const char *param = ap_arena_printf(arena, "%s.%d", n->blocks, number);
+	const char *part = has_experts(l) ? n->experts_part : n->feed_forward;
+	const char *class = has_experts(l) ? "MoE" : n->feed_forward_class;
+	part_fn *feed_forward = !has_experts(l) ? dense : l->p->dealt ? moved : mixture;
+	ap_id rows, y;
+
+	ap_model_prefix(m, ap_arena_printf(arena, "layers.%d.", number));
+	rows = normed(l, scope, param, n->norm1, x);
+	y = apply(l, scope, param, n->attention, n->attention_class, attention, rows);
+	y = ap_model_binary(m, scope, "Add", x, y, "middle");
+	if (n->norm2)
+		rows = normed(l, scope, param, n->norm2, l->p->parallel ? x : y);
+	x = apply(l, scope, param, part, class, feed_forward, rows);
+	x = ap_model_binary(m, scope, "Add", y, x, "out");
+	ap_model_prefix(m, "");
+	return x;
+}
+
+/* ---- the whole ---- */
+
+static ap_id embed(struct decoder *l)
+{
+	const struct ap_decoder_names *n = l->names;
+	const struct ap_decoder *p = l->p;
+	struct ap_shape tokens = AP_MODEL_SHAPE(AP_INT32, p->batch, p->sequence);
+	struct ap_model *m = l->m;
+	ap_id ids = ap_model_input(m, "input_ids", tokens), x, y;
+
+	l->table = ap_model_param(m, n->embedding, AP_MODEL_SHAPE(p->dtype, p->vocabulary, p->hidden));
+	x = ap_model_gather(m, ap_model_scope(m, l->body, n->embedding_cell), l->table, ids, "embedding");
+	if (p->positions) {
+		ids = ap_model_input(m, "position_ids", tokens);
+		y = ap_model_param(m, n->positions, AP_MODEL_SHAPE(p->dtype, p->positions, p->hidden));
+		y = ap_model_gather(m, ap_model_scope(m, l->body, "positions-Embedding"), y, ids,
+			"embedding.positions");
+		x = ap_model_binary(m, l->body, "Add", x, y, "embedding.sum");
+	}
+	if (n->embedding_norm)
+		x = norm(l, ap_model_scope(m, l->body, "embedding_norm-Norm"), n->embedding_norm, x,
+			"embedding.norm");
+	return x;
+}
+
+static void loss(const struct decoder *l, const char *top, ap_id x)
+{
+	const struct ap_decoder_names *n = l->names;
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	const char *scope = ap_model_scope(m, top, "loss-CrossEntropyLoss");
+	ap_id labels = ap_model_input(m, "labels", AP_MODEL_SHAPE(AP_INT32, p->batch, p->sequence));
+
+	labels = ap_model_reshape(m, scope, labels, AP_MODEL_SHAPE(AP_INT32, p->batch * p->sequence),
+		"labels.rows");
+	x = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", l->body, n->final_cell, n->norm_class),
+		n->final_norm, x, "norm");
+	x = ap_model_reshape(m, l->body, x, rows_of(l), "norm.rows");
+	if (p->tied) {
+		x = ap_model_matmul(m, ap_model_scope(m, top, "lm_head-Linear"), x, l->table, true, "logits");
+	} else {
+		ap_id w = ap_model_param(m, ap_model_name(m, n->head, "weight"),
+			AP_MODEL_SHAPE(p->dtype, p->vocabulary, p->hidden));
+
+		x = ap_model_matmul(m, ap_model_scope(m, top, "lm_head-Linear"), x, w, true,
+			p->head_bias ? "logits.product" : "logits");
+	}
+	if (p->head_bias) {
+		ap_id b = ap_model_param(m, ap_model_name(m, n->head, "bias"),
+			AP_MODEL_SHAPE(p->dtype, p->vocabulary));
+
+		x = ap_model_binary(m, ap_model_scope(m, top, "lm_head-Linear"), "BiasAdd", x, b, "logits");
+	}
+	x = ap_model_cross_entropy(m, scope, x, labels);
+	ap_model_reduce(m, scope, "ReduceMean", x, 1, false, "loss");
+}
+
+struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decoder *d)
+{
+	struct ap_model *m = ap_model_create(arena, d->name, "adam_weight_decay");
+	struct decoder l = {.m = m, .p = d, .names = d->names,
+		.attention = {.heads = d->heads, .size = d->head_size, .causal = true}};
+	struct ap_shape angles = AP_MODEL_SHAPE(d->dtype, 1, 1, d->sequence, d->head_size);
+	const char *top = ap_arena_printf(arena, "Default/network-%s", d->names->top);
+	ap_id x;
+
+	assert(d->heads % d->kv_heads == 0 && (d->head_size % 2 == 0 || !d->rotary));
+	l.body = ap_model_scope(m, top, d->names->body);
+	if (d->fused)
+		ap_model_fuse(m);
+	ap_model_attention_constants(m, &l.attention, d->flash, d->sequence, d->dtype);
+	if (d->rotary) {
+		l.cos = ap_model_const(m, "rotary_cos", angles);
+		if (!d->fused)
+			l.sin = ap_model_const(m, "rotary_sin", angles);
+	}
+	x = embed(&l);
+	for (l.layer = 0; l.layer < d->layers; l.layer++)
+		x = block(&l, x);
+	loss(&l, top, x);
+	return m;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decoders: networks of equal blocks of causal attention and a feed-forward part, or experts, that
+ * predict the next token. What varies between Llama, GPT-2, Falcon and the like is a field here. */
+#ifndef AP_MODEL_DECODER_H
+#define AP_MODEL_DECODER_H
+
+#include "model/activation.h"
+#include "model/model.h"
+
+enum ap_decoder_norm {
+	AP_NORM_RMS,
+	AP_NORM_RMS_WIDE, /* in float32 between casts, its weight in float32 */
+	AP_NORM_LAYER,
+	AP_NORM_LAYER_PLAIN /* without a bias to learn */
+};
+
+/* Names of cells and parameters. Classes are of cells in operators' names; parameters are as a
+ * checkpoint spells them, NULL where there is none. */
+struct ap_decoder_names {
+	const char *top, *body; /* "LlamaForCausalLM", "model-LlamaModel" */
+	const char *embedding_cell, *embedding; /* the parameter's whole name */
+	const char *positions; /* of learned positions, whole */
+	const char *embedding_norm; /* its prefix */
+	const char *block_class, *blocks_cell, *blocks; /* "LlamaDecoderLayer", "layers", "model.layers" */
+	const char *attention, *attention_class; /* "self_attn" */
+	const char *query, *key, *value, *output; /* "q_proj", ... */
+	const char *qkv; /* one product instead of three */
+	const char *query_norm, *key_norm;
+	const char *norm_class, *norm1, *norm2; /* norm2 is NULL if one norm serves both parts */
+	const char *feed_forward, *feed_forward_class; /* "mlp" */
+	const char *gate, *up, *down; /* no gate: up alone; one product of both: gate alone */
+	const char *experts_part, *router, *experts; /* "block_sparse_moe", "gate", "experts" */
+	const char *expert_gate, *expert_up, *expert_down;
+	const char *final_cell, *final_norm; /* prefix of the norm behind the blocks */
+	const char *head; /* prefix; NULL: always tied */
+};
+
+struct ap_decoder {
+	const char *name;
+	const struct ap_decoder_names *names;
+	int64_t batch, sequence; /* samples, tokens of one */
+	int64_t layers, hidden, heads, kv_heads, head_size, inner, vocabulary;
+	int64_t positions; /* rows of the table of learned positions; 0: none */
+	bool rotary; /* positions turn queries and keys; else none, or a bias that the mask holds (ALiBi) */
+	enum ap_decoder_norm norm;
+	enum ap_model_activation activation;
+	bool parallel; /* both parts read the block's input */
+	bool input_major; /* weights are [in,out], not [out,in] */
+	bool qkv_bias, output_bias, inner_bias, head_bias;
+	bool fused_qkv, fused_gate; /* one product for query, key and value; for gate and up */
+	bool tied; /* the head's weight is the embedding's */
+	int64_t experts, active, expert_inner; /* experts 0: none */
+	const bool *sparse; /* [layers] does the block have experts; NULL: all have */
+	double capacity; /* room of an expert in tokens / its fair share */
+	bool dealt; /* tokens are copied to the experts, which get equal numbers, not dealt by a product */
+	bool flash; /* FlashAttentionScore replaces small operators */
+	bool fused; /* kernels, see families.h */
+	enum ap_dtype dtype;
+};
+
+/* Parameters: the sum over the tensors that names and flags say. Rows of query, key and value in one
+ * product are ordered by groups of heads that share a key. */
+struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decoder *d);
+
+#endif

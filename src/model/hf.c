@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/hf.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+enum { MOST = 1 << 28, LAYERS_MOST = 1000 };
+
+struct reader {
+	struct ap_ctx *ctx;
+	const struct ap_json *doc;
+	const struct ap_jv *root;
+	const char *type;
+	AP_VEC(const char *) asked; /* keys that were looked up */
+};
+
+/* Keys of one meaning, by the names that architectures give it. */
+typedef const char *const keys_of[8];
+static keys_of hidden_keys = {"hidden_size", "n_embd", "n_embed", "d_model"};
+static keys_of layer_keys = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
+static keys_of head_keys = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
+static keys_of kv_head_keys = {"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"};
+static keys_of head_size_keys = {"head_dim", "kv_channels", "d_kv"};
+static keys_of inner_keys = {"intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"};
+static keys_of vocabulary_keys = {"vocab_size", "padded_vocab_size"};
+static keys_of position_keys = {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
+	"n_ctx"};
+static keys_of expert_keys = {"num_local_experts", "num_experts", "n_routed_experts"};
+static keys_of active_keys = {"num_experts_per_tok", "experts_per_token"};
+static keys_of activation_keys = {"hidden_activation", "hidden_act", "activation_function", "activation"};
+
+/* ---- values ---- */
+
+/* The member, unless it is absent or null, which mean the default. */
+static const struct ap_jv *member(struct reader *r, const char *key)
+{
+	const struct ap_jv *v = ap_jv_get(r->root, key);
+
+	AP_PUSH(r->ctx->arena, r->asked, key);
+	return v && ap_jv_type(v) != AP_JNULL ? v : NULL;
+}
+
+#define FAULT(r, v, check, ...) \
+	ap_json_report((r)->ctx, (r)->doc, v, AP_ERROR, AP_MEANING, NULL, check, __VA_ARGS__)
+
+/* The member of one of the keys; NULL if there is none. Of several, the first; the others must say the
+ * same. */
+static const struct ap_jv *one_of(struct reader *r, const char *const *keys)
+{
+	const struct ap_jv *found = NULL;
+	int64_t a, b;
+
+	for (; *keys; keys++) {
+		const struct ap_jv *v = member(r, *keys);
+
+		if (v && found && ap_jv_int(r->doc, v, &a) && ap_jv_int(r->doc, found, &b) && a != b)
+			(void)FAULT(r, v, "key-conflict", "contradicts \"%s\", which is %" PRId64,
+				ap_jv_key(found), b);
+		found = found ? found : v;
+	}
+	return found;
+}
+
+/* A whole number from 1 to most; otherwise (0: required) where there is none. */
+static int64_t count(struct reader *r, const char *const *keys, int64_t most, int64_t otherwise)
+{
+	const struct ap_jv *v = one_of(r, keys);
+	int64_t n;
+
+	if (!v && !otherwise)
+		(void)FAULT(r, r->root, "key-missing",
+			"no key \"%s\", or null; expected an integer from 1 to %" PRId64,
+			keys[0], most);
+	if (!v)
+		return otherwise ? otherwise : 1;
+	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n))
+		(void)FAULT(r, v, "key-type", "expected an integer from 1 to %" PRId64, most);
+	else if (n < 1 || n > most)
+		(void)FAULT(r, v, "key-range", "expected an integer from 1 to %" PRId64 ", got %" PRId64,
+			most, n);
+	else
+		return n;
+	return 1;
+}
+
+static bool flag(struct reader *r, const char *key, bool otherwise)
+{
+	const struct ap_jv *v = member(r, key);
+
+	if (v && ap_jv_type(v) != AP_JBOOL)
+		(void)FAULT(r, v, "key-type", "expected true or false");
+	return v && ap_jv_type(v) == AP_JBOOL ? ap_jv_bool(v) : otherwise;
+}
+
+/* A flag that must have one value, since the other is not built. */
+static void want(struct reader *r, const char *key, bool value, const char *otherwise)
+{
+	const struct ap_jv *v = member(r, key);
+
+	if (flag(r, key, value) != value)
+		(void)FAULT(r, v, "model-known", "%s is not built; expected %s", otherwise, value ? "true"
+			: "false");
+}
+
+/* ---- architectures ---- */
+
+#define CLASSES(name) .top = name "ForCausalLM", .body = "model-" name "Model", \
+	.block_class = name "DecoderLayer", .attention_class = name "Attention", \
+	.feed_forward_class = name "MLP", .norm_class = name "Norm"
+#define LLAMA_NAMES(name) CLASSES(name), .embedding_cell = "embed_tokens-Embedding", \
+	.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers", \
+	.attention = "self_attn", .query = "q_proj", .key = "k_proj", .value = "v_proj", .output = "o_proj", \
+	.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .feed_forward = "mlp", \
+	.gate = "gate_proj", .up = "up_proj", .down = "down_proj", .final_cell = "norm", \
+	.final_norm = "model.norm", .head = "lm_head"
+
+static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
+	qwen3_names = {LLAMA_NAMES("Qwen3"), .query_norm = "q_norm", .key_norm = "k_norm"},
+	mixtral_names = {LLAMA_NAMES("Mixtral"), .experts_part = "block_sparse_moe", .router = "gate",
+		.experts = "experts", .expert_gate = "w1", .expert_up = "w3", .expert_down = "w2"},
+	qwen3_moe_names = {LLAMA_NAMES("Qwen3Moe"), .query_norm = "q_norm", .key_norm = "k_norm",
+		.experts_part = "mlp", .router = "gate", .experts = "experts", .expert_gate = "gate_proj",
+		.expert_up = "up_proj", .expert_down = "down_proj"},
+	phi3_names = {CLASSES("Phi3"), .embedding_cell = "embed_tokens-Embedding",
+		.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers",
+		.attention = "self_attn", .qkv = "qkv_proj", .output = "o_proj", .norm1 = "input_layernorm",
+		.norm2 = "post_attention_layernorm", .feed_forward = "mlp", .gate = "gate_up_proj",
+		.down = "down_proj", .final_cell = "norm", .final_norm = "model.norm", .head = "lm_head"},
+	internlm2_names = {CLASSES("InternLM2"), .embedding_cell = "tok_embeddings-Embedding",
+		.embedding = "model.tok_embeddings.weight", .blocks_cell = "layers", .blocks = "model.layers",
+		.attention = "attention", .qkv = "wqkv", .output = "wo", .norm1 = "attention_norm",
+		.norm2 = "ffn_norm", .feed_forward = "feed_forward", .gate = "w1", .up = "w3", .down = "w2",
+		.final_cell = "norm", .final_norm = "model.norm", .head = "output"},
+	baichuan_names = {CLASSES("Baichuan"), .embedding_cell = "embed_tokens-Embedding",
+		.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers",
+		.attention = "self_attn", .qkv = "W_pack", .output = "o_proj", .norm1 = "input_layernorm",
+		.norm2 = "post_attention_layernorm", .feed_forward = "mlp", .gate = "gate_proj",
+		.up = "up_proj", .down = "down_proj", .final_cell = "norm", .final_norm = "model.norm",
+		.head = "lm_head"};
+
+static void llama(struct reader *r, struct ap_decoder *d)
+{
+	d->qkv_bias = d->output_bias = flag(r, "attention_bias", false);
+	d->inner_bias = flag(r, "mlp_bias", false);
+}
+
+static void qwen2(struct reader *r, struct ap_decoder *d)
+{
+	(void)r;
+	d->qkv_bias = true;
+}
+
+static void qwen3(struct reader *r, struct ap_decoder *d)
+{
+	d->qkv_bias = d->output_bias = flag(r, "attention_bias", false);
+}
+
+static void phi3(struct reader *r, struct ap_decoder *d)
+{
+	(void)r;
+	d->fused_qkv = d->fused_gate = true;
+}
+
+static void internlm2(struct reader *r, struct ap_decoder *d)
+{
+	d->fused_qkv = true;
+	d->qkv_bias = d->output_bias = flag(r, "bias", true);
+}
+
+/* The larger one has a bias by distance in place of rotary positions, which only its size tells. */
+static void baichuan(struct reader *r, struct ap_decoder *d)
+{
+	enum { OF_13B = 5120 };
+
+	(void)r;
+	d->fused_qkv = true;
+	d->rotary = d->hidden != OF_13B;
+}
+
+static void experts(struct reader *r, struct ap_decoder *d)
+{
+	d->experts = count(r, expert_keys, MOST, 0);
+	d->active = count(r, active_keys, MOST, 0);
+	d->expert_inner = d->inner;
+	if (d->active > d->experts)
+		(void)FAULT(r, one_of(r, active_keys), "key-range",
+			"%" PRId64 " experts of a token, of %" PRId64 " that there are", d->active,
+			d->experts);
+}
+
+/* Block i has experts unless it is listed or no multiple of a step. */
+static void qwen3_moe(struct reader *r, struct ap_decoder *d)
+{
+	const struct ap_jv *listed = member(r, "mlp_only_layers");
+	int64_t step = count(r, (keys_of){"decoder_sparse_step"}, LAYERS_MOST, 1), layer;
+	bool *sparse = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers);
+
+	qwen3(r, d);
+	experts(r, d);
+	d->expert_inner = count(r, (keys_of){"moe_intermediate_size"}, MOST, 0);
+	for (int64_t i = 0; i < d->layers; i++)
+		sparse[i] = (i + 1) % step == 0;
+	if (listed && ap_jv_type(listed) != AP_JARRAY) {
+		(void)FAULT(r, listed, "key-type", "expected a list of layers");
+		listed = NULL;
+	}
+	for (const struct ap_jv *v = listed ? ap_jv_first(listed) : NULL; v; v = ap_jv_next(v))
+		if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &layer) || layer < 0 ||
+			layer >= d->layers)
+			(void)FAULT(r, v, "key-range", "expected a layer from 0 to %" PRId64, d->layers - 1);
+		else
+			sparse[layer] = false;
+	d->sparse = sparse;
+}
+
+static const struct architecture {
+	const char *type; /* model_type */
+	const char *class; /* as architectures[] begins where model_type is absent */
+	const struct ap_decoder_names *names;
+	int64_t kv_heads; /* where the key is absent; 0: as many as heads */
+	int64_t head_size; /* where the key is absent; 0: hidden / heads */
+	int64_t positions; /* where the key is absent */
+	bool tied; /* where the key is absent */
+	bool has_kv_heads, has_head_size; /* is the key read at all? */
+	void (*read)(struct reader *r, struct ap_decoder *d); /* what it has of its own; may be NULL */
+} architectures[] = {
+	{"llama", "Llama", &llama_names, 0, 0, 2048, false, true, true, llama},
+	{"mistral", "Mistral", &llama_names, 8, 0, 131072, false, true, true, NULL},
+	{"mixtral", "Mixtral", &mixtral_names, 8, 0, 131072, false, true, true, experts},
+	{"qwen2", "Qwen2For", &llama_names, 32, 0, 32768, false, true, true, qwen2},
+	{"qwen3", "Qwen3For", &qwen3_names, 32, 128, 32768, false, true, true, qwen3},
+	{"qwen3_moe", "Qwen3Moe", &qwen3_moe_names, 4, 0, 32768, false, true, true, qwen3_moe},
+	{"phi3", "Phi3", &phi3_names, 0, 0, 4096, false, true, false, phi3},
+	{"internlm2", "InternLM2", &internlm2_names, 0, 0, 2048, false, true, false, internlm2},
+	{"baichuan", "Baichuan", &baichuan_names, 0, 0, 4096, false, false, false, baichuan},
+};
+
+const char *ap_hf_type_at(size_t i)
+{
+	return i < AP_COUNT(architectures) ? architectures[i].type : NULL;
+}
+
+bool ap_hf_is_one(const struct ap_jv *root)
+{
+	static const char *const marks[] = {"model_type", "architectures", "hidden_size",
+		"num_hidden_layers", "type_vocab_size", "transformers_version"};
+
+	for (size_t i = 0; ap_jv_type(root) == AP_JOBJECT && i < AP_COUNT(marks); i++)
+		if (ap_jv_get(root, marks[i]))
+			return true;
+	return false;
+}
+
+static const char *all_types(struct ap_arena *arena)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	for (size_t i = 0; i < AP_COUNT(architectures); i++)
+		ap_str_addf(&s, "%s%s", i ? ", " : "", architectures[i].type);
+	return s.s;
+}
+
+/* Other model types that are published: their blocks are not built. */
+static bool is_other(const char *type)
+{
+	static const char *const others[] = {"bert", "bloom", "chatglm", "deepseek_v2", "deepseek_v3",
+		"falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss",
+		"kimi_k2", "mpt", "opt", "phi", "qwen2_moe", "RefinedWeb", "RefinedWebModel", "t5", "vit",
+		"glm", "glm4", "llama4", "qwen2_vl", "qwen3_vl", "roberta"};
+
+	for (size_t i = 0; i < AP_COUNT(others); i++)
+		if (!strcmp(others[i], type))
+			return true;
+	return false;
+}
+
+/* The first text of a list. */
+static const char *first_text(const struct ap_jv *v)
+{
+	v = v && ap_jv_type(v) == AP_JARRAY ? ap_jv_first(v) : NULL;
+	return v && ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
+}
+
+static bool has_keys_of_llama(struct reader *r)
+{
+	return member(r, "hidden_size") && member(r, "num_hidden_layers") &&
+		member(r, "num_attention_heads") && member(r, "intermediate_size") &&
+		member(r, "vocab_size") && (member(r, "rms_norm_eps") || member(r, "rope_theta"));
+}
+
+static enum ap_status find_architecture(struct reader *r, const struct architecture **out)
+{
+	const struct ap_jv *type = member(r, "model_type"), *classes = member(r, "architectures");
+	const char *class = first_text(classes);
+
+	*out = NULL;
+	if (type && ap_jv_type(type) != AP_JSTRING)
+		return FAULT(r, type, "key-type", "expected the name of an architecture");
+	r->type = type ? ap_jv_str(type) : class;
+	for (size_t i = 0; i < AP_COUNT(architectures) && !*out; i++)
+		if (type ? !strcmp(architectures[i].type, r->type)
+			: *class && !strncmp(class, architectures[i].class, strlen(architectures[i].class)))
+			*out = &architectures[i];
+	if (*out)
+		return AP_OK;
+	if (!is_other(r->type) && has_keys_of_llama(r)) {
+		*out = architectures;
+		return ap_json_report(r->ctx, r->doc, type ? type : r->root, AP_WARNING, AP_OK, NULL,
+			"model-known", "unknown model type \"%s\", built as llama, whose keys it has",
+			ap_diag_name(r->ctx->diag, r->type));
+	}
+	return FAULT(r, type ? type : classes ? classes : r->root, "model-known",
+		"%s \"%s\"; expected one of %s, or the keys of llama",
+		is_other(r->type) ? "no graph is built of model type" : "unknown model type",
+		ap_diag_name(r->ctx->diag, r->type), all_types(r->ctx->arena));
+}
+
+/* ---- keys ---- */
+
+/* Is key one that changes no shape? A private one, one of these, or one that ends so. */
+static bool is_harmless(const char *key)
+{
+	static const char *const whole[] = {"architectures", "auto_map", "bos_token_id",
+		"cache_implementation", "chunk_size_feed_forward", "decoder_start_token_id",
+		"initializer_factor", "initializer_range", "is_decoder", "is_encoder_decoder",
+		"layer_norm_eps", "layer_norm_epsilon", "max_length", "max_window_layers",
+		"num_beam_groups", "num_beams", "num_return_sequences",
+		"original_max_position_embeddings", "output_router_logits", "partial_rotary_factor",
+		"pretraining_tp", "problem_type", "rms_norm_eps", "rope_parameters", "rope_scaling",
+		"rope_theta", "rotary_pct", "router_aux_loss_coef", "router_jitter_noise",
+		"norm_topk_prob", "task_specific_params", "top_k", "top_p", "torchscript",
+		"transformers_version", "use_cache", "tokenizer_class", "min_length",
+		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_labels", "id2label",
+		"label2id", "quantization_config", "model_max_length", "num_logits_to_keep",
+		"z_loss_weight", "gradient_checkpointing", "attn_implementation", "use_flash_attn"};
+	static const char *const ends[] = {"_token_id", "_dropout", "_pdrop", "_dropout_prob", "_eps",
+		"_theta", "_index", "_std"};
+	size_t len = strlen(key);
+
+	if (*key == '_')
+		return true;
+	for (size_t i = 0; i < AP_COUNT(whole); i++)
+		if (!strcmp(whole[i], key))
+			return true;
+	for (size_t i = 0; i < AP_COUNT(ends); i++)
+		if (len > strlen(ends[i]) && !strcmp(key + len - strlen(ends[i]), ends[i]))
+			return true;
+	return false;
+}
+
+/* Does a key that nobody knows look like one that changes shapes or operators? */
+static bool is_shape(const char *key)
+{
+	static const char *const parts[] = {"_size", "_dim", "_rank", "head", "layer", "num_", "expert",
+		"pattern", "config", "bias", "norm", "index_", "compress", "hybrid", "linear", "block",
+		"mtp", "moe", "lora", "hidden", "attention", "attn", "ssm", "mamba", "conv", "vision",
+		"adapter", "sparse"};
+
+	for (size_t i = 0; i < AP_COUNT(parts); i++)
+		if (strstr(key, parts[i]))
+			return true;
+	return !strncmp(key, "n_", 2);
+}
+
+static bool was_asked(const struct reader *r, const char *key)
+{
+	for (size_t i = 0; i < r->asked.n; i++)
+		if (!strcmp(r->asked.v[i], key))
+			return true;
+	return false;
+}
+
+/* Says this value that a thing is absent? */
+static bool is_off(const struct ap_json *doc, const struct ap_jv *v)
+{
+	int64_t n;
+
+	switch (ap_jv_type(v)) {
+	case AP_JNULL:
+		return true;
+	case AP_JBOOL:
+		return !ap_jv_bool(v);
+	case AP_JNUMBER:
+		return ap_jv_int(doc, v, &n) && n == 0;
+	case AP_JARRAY:
+	case AP_JOBJECT:
+		return !ap_jv_count(v);
+	default:
+		return false;
+	}
+}
+
+static void check_rest(struct reader *r)
+{
+	for (const struct ap_jv *v = ap_jv_first(r->root); v; v = ap_jv_next(v)) {
+		const char *key = ap_jv_key(v);
+
+		if (!was_asked(r, key) && !is_harmless(key) && is_shape(key) && !is_off(r->doc, v))
+			(void)FAULT(r, v, "key-known",
+				"the key \"%s\" is not understood for %s, and may change shapes",
+				ap_diag_name(r->ctx->diag, key), ap_diag_name(r->ctx->diag, r->type));
+	}
+}
+
+/* ---- the whole ---- */
+
+static enum ap_model_activation activation(struct reader *r)
+{
+	const struct ap_jv *v = one_of(r, activation_keys);
+	const char *name;
+
+	if (!v)
+		return AP_MODEL_SWIGLU;
+	name = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
+	if (!strcmp(name, "silu") || !strcmp(name, "swish"))
+		return AP_MODEL_SWIGLU;
+	if (!strncmp(name, "gelu", 4))
+		return AP_MODEL_GEGLU;
+	(void)FAULT(r, v, "key-range", "expected \"silu\" or \"gelu\"");
+	return AP_MODEL_SWIGLU;
+}
+
+/* Layers of types that attend to all tokens, or to a window of them. */
+static void check_layer_types(struct reader *r, const struct ap_decoder *d)
+{
+	const struct ap_jv *types = member(r, "layer_types");
+
+	if (types && ap_jv_type(types) != AP_JARRAY) {
+		(void)FAULT(r, types, "key-type", "expected a list with the type of each layer");
+		return;
+	}
+	if (types && ap_jv_count(types) != (size_t)d->layers)
+		(void)FAULT(r, types, "key-range", "%zu types for %" PRId64 " layers", ap_jv_count(types),
+			d->layers);
+	for (const struct ap_jv *v = types ? ap_jv_first(types) : NULL; v; v = ap_jv_next(v)) {
+		const char *name = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
+
+		if (strcmp(name, "full_attention") != 0 && strcmp(name, "sliding_attention") != 0) {
+			(void)FAULT(r, v, "model-known",
+				"no graph is built of layers of type \"%s\"; expected "
+				"full_attention or sliding_attention", ap_diag_name(r->ctx->diag, name));
+			return;
+		}
+	}
+}
+
+static void check_window(struct reader *r, const struct ap_decoder *d)
+{
+	const struct ap_jv *v = member(r, "sliding_window");
+	bool used = flag(r, "use_sliding_window", true);
+	int64_t window;
+
+	if (!v)
+		return;
+	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &window) || window < 1)
+		(void)FAULT(r, v, "key-type", "expected an integer from 1, or null");
+	else if (used && window < d->sequence)
+		(void)ap_json_report(r->ctx, r->doc, v, AP_WARNING, AP_OK, NULL, "model-known",
+			"layers that attend to %" PRId64 " tokens are built as attending to all %" PRId64
+			" of a sample", window, d->sequence);
+}
+
+static void read_heads(struct reader *r, const struct architecture *a, struct ap_decoder *d)
+{
+	const struct ap_jv *head_size = a->has_head_size ? one_of(r, head_size_keys) : NULL;
+
+	d->heads = count(r, head_keys, MOST, 0);
+	d->kv_heads = a->has_kv_heads ? count(r, kv_head_keys, MOST,
+		a->kv_heads && !ap_jv_get(r->root, kv_head_keys[0]) ? a->kv_heads : d->heads) : d->heads;
+	if (ap_diag_count(r->ctx->diag, AP_ERROR))
+		return;
+	if (!head_size && !a->head_size && d->hidden % d->heads)
+		(void)FAULT(r, one_of(r, head_keys), "key-range",
+			"%" PRId64 " heads do not divide %s of %" PRId64
+			"%s", d->heads, ap_jv_key(one_of(r, hidden_keys)), d->hidden,
+			a->has_head_size ? ", and there is no head_dim" : "");
+	d->head_size = head_size ? count(r, head_size_keys, MOST, 0)
+		: a->head_size ? a->head_size : d->hidden / d->heads;
+	if (d->heads % d->kv_heads)
+		(void)FAULT(r, one_of(r, kv_head_keys), "key-range", "%" PRId64
+			" heads of keys do not divide the %" PRId64 " heads of queries", d->kv_heads,
+			d->heads);
+	if (d->head_size < 1 || d->head_size % 2)
+		(void)FAULT(r, head_size ? head_size : one_of(r, head_keys), "key-range",
+			"makes heads of %" PRId64 " units; rotary positions turn pairs", d->head_size);
+}
+
+static enum ap_status read_sequence(struct reader *r, const struct architecture *a,
+	const struct ap_hf_options *o,
+	struct ap_decoder *d)
+{
+	int64_t limit = count(r, position_keys, INT64_C(1) << 40, a->positions);
+
+	d->sequence = o->sequence ? o->sequence : limit;
+	AP_TRY(ap_diag_status(r->ctx->diag));
+	if (!o->sequence && limit > AP_HF_SEQUENCE_MOST)
+		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_ERROR, AP_USAGE, NULL,
+			NULL,
+			"the model takes up to %" PRId64
+			" tokens; --sequence has to say how many a sample has", limit);
+	if (!o->sequence)
+		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_NOTE, AP_OK, NULL, NULL,
+			"--sequence is not given: a sample has the %" PRId64
+			" tokens that the model takes at most",
+			limit);
+	if (o->sequence > limit)
+		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_WARNING, AP_OK, NULL, NULL,
+			"--sequence %" PRId64 " is more than the %" PRId64 " tokens that the model takes",
+			o->sequence,
+			limit);
+	return AP_OK;
+}
+
+static enum ap_status read_dtype(struct reader *r, const struct ap_hf_options *o, struct ap_decoder *d)
+{
+	const struct ap_jv *v = one_of(r, (keys_of){"torch_dtype", "dtype"});
+	const struct ap_jv *quantized = member(r, "quantization_config");
+	enum ap_dtype t = v && ap_jv_type(v) == AP_JSTRING ? ap_dtype_find(ap_jv_str(v)) : AP_DTYPE_COUNT;
+
+	d->dtype = o->dtype;
+	if (o->dtype != AP_DTYPE_COUNT)
+		return AP_OK;
+	if (quantized)
+		return FAULT(r, quantized, "model-known",
+			"quantized weights are not trained; give --dtype for the type "
+			"of weights and activations");
+	d->dtype = v ? t : AP_BFLOAT16;
+	if (v && (t == AP_DTYPE_COUNT || !ap_dtype_is_float(t)))
+		return FAULT(r, v, "key-range", "expected \"float16\", \"bfloat16\" or \"float32\"");
+	return v ? AP_OK : ap_json_report(r->ctx, r->doc, r->root, AP_NOTE, AP_OK, NULL, NULL,
+		"no torch_dtype: weights and activations are taken as bfloat16; --dtype says otherwise");
+}
+
+/* Is any tensor too large to be counted? */
+static bool is_too_large(const struct ap_decoder *d)
+{
+	double rows = (double)d->batch * (double)d->sequence * (double)(d->active > 0 ? d->active : 1);
+	double width = (double)d->hidden + (double)d->inner + (double)d->vocabulary +
+		(double)d->expert_inner +
+		2 * ((double)d->heads + 2 * (double)d->kv_heads) * (double)d->head_size + (double)d->experts;
+	double most = 1e17, scores = rows * (double)d->heads * (double)d->sequence;
+
+	return rows * width > most || scores > most || width * width * (double)(d->experts + 1) > most;
+}
+
+enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_hf_options *o,
+	struct ap_decoder *out)
+{
+	struct reader r = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)};
+	const struct architecture *a;
+	struct ap_decoder d = {.name = o->name, .rotary = true, .norm = AP_NORM_RMS, .flash = o->flash,
+		.batch = o->batch ? o->batch : AP_HF_BATCH, .capacity = 1};
+
+	if (ap_jv_type(r.root) != AP_JOBJECT)
+		return FAULT(&r, r.root, "key-type", "expected a JSON object");
+	if (member(&r, "text_config"))
+		return FAULT(&r, ap_jv_get(r.root, "text_config"), "model-known",
+			"no graph is built of models of text and images");
+	AP_TRY(find_architecture(&r, &a));
+	d.names = a->names;
+	d.hidden = count(&r, hidden_keys, MOST, 0);
+	d.layers = count(&r, layer_keys, LAYERS_MOST, 0);
+	d.inner = count(&r, inner_keys, MOST, 0);
+	d.vocabulary = count(&r, vocabulary_keys, MOST, 0);
+	read_heads(&r, a, &d);
+	d.activation = activation(&r);
+	d.tied = flag(&r, "tie_word_embeddings", a->tied);
+	if (a->read)
+		a->read(&r, &d);
+	want(&r, "is_encoder_decoder", false, "an encoder beside the decoder");
+	check_layer_types(&r, &d);
+	AP_TRY(read_dtype(&r, o, &d));
+	AP_TRY(read_sequence(&r, a, o, &d));
+	check_window(&r, &d);
+	check_rest(&r);
+	AP_TRY(ap_diag_status(ctx->diag));
+	if (is_too_large(&d))
+		return FAULT(&r, r.root, "key-range",
+			"these dimensions make a tensor of more than 10^17 elements");
+	if (!o->batch)
+		AP_TRY(ap_json_report(ctx, doc, NULL, AP_NOTE, AP_OK, NULL, NULL,
+			"--batch is not given: a step has %d samples", AP_HF_BATCH));
+	d.dealt = d.experts && d.active * d.sequence % d.experts == 0;
+	*out = d;
+	return AP_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations of Hugging Face transformers (config.json): the dimensions and names of a network. */
+#ifndef AP_MODEL_HF_H
+#define AP_MODEL_HF_H
+
+#include "base/json.h"
+#include "model/decoder.h"
+
+struct ap_hf_options {
+	int64_t batch; /* samples of a step; 0: AP_HF_BATCH, with a note */
+	int64_t sequence; /* tokens of a sample; 0: the configuration's limit, with a note,
+		unless that is large */
+	bool flash;
+	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
+	const char *name; /* of the graph */
+};
+
+enum { AP_HF_BATCH = 256, AP_HF_SEQUENCE_MOST = 8192 };
+
+/* Is it meant as a configuration of a model? Issues no messages. */
+bool ap_hf_is_one(const struct ap_jv *root);
+
+/* model_type i that is built; NULL past the end. */
+const char *ap_hf_type_at(size_t i);
+
+/* Reads a configuration. Reports, at its key: what is missing, of the wrong type, out of range or
+ * contradicts another key; keys that change shapes and are not understood; models that are not built
+ * (AP_MEANING). AP_USAGE if only an option can say what is missing. O(members). */
+enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_hf_options *options,
+	struct ap_decoder *out);
+
+#endif

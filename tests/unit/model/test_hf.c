@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Configurations of dimensions that nobody published: what is built has the parameters and the work that closed
+ * formulas give, and the names of the checkpoints' tensors. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "graph/graph.h"
+#include "harness.h"
+#include "model/hf.h"
+
+static struct ap_arena *arena;
+static struct ap_ctx ctx;
+
+static void setup(void)
+{
+	arena = ap_arena_create(0, NULL, NULL);
+	ctx = (struct ap_ctx){.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
+		.diag = ap_diag_create(arena, false), .jobs = 1};
+}
+
+static void teardown(void)
+{
+	ap_arena_destroy(ctx.scratch);
+	ap_arena_destroy(arena);
+}
+
+TEST_FIXTURE(setup, teardown)
+
+enum { BATCH = 4, SEQUENCE = 64 };
+
+static enum ap_status read_text(const char *text, const struct ap_hf_options *o, struct ap_decoder *d)
+{
+	struct ap_json *doc;
+	char *copy = ap_arena_strdup(arena, text);
+
+	ck_assert_int_eq(ap_json_parse(&ctx, "config.json", copy, strlen(copy), 0, &doc), AP_OK);
+	return ap_hf_read(&ctx, doc, o, d);
+}
+
+static const char *messages(void)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	ap_diag_render(ctx.diag, AP_NOTE, 100, &s);
+	return s.s;
+}
+
+static struct ap_model *build(const char *text)
+{
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true,
+		.dtype = AP_DTYPE_COUNT, .name = "net"};
+	struct ap_decoder *d = AP_NEW(arena, struct ap_decoder);
+
+	if (read_text(text, &o, d) != AP_OK)
+		ck_abort_msg("%s", messages());
+	return ap_model_decoder(arena, d);
+}
+
+static const struct ap_graph *load(const struct ap_model *m)
+{
+	const struct ap_graph_params params = {.micro_batches = 2};
+	const struct ap_graph *g;
+	struct ap_json *doc;
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	ap_model_write(m, ap_str_take, &s);
+	ck_assert_int_eq(ap_json_parse(&ctx, "graph.json", s.s, s.len, 0, &doc), AP_OK);
+	if (ap_graph_load(&ctx, doc, "", &params, &g) != AP_OK)
+		ck_abort_msg("%s", messages());
+	return g;
+}
+
+/* Dimensions, and what the type adds. */
+static const struct row {
+	const char *type, *more;
+	int64_t h, l, a, k, d, i, v; /* hidden, layers, heads, key heads, their size, inner, vocabulary */
+	int64_t tied;
+	int64_t e, active, f, dense; /* experts, of a token, their width, layers without */
+	int64_t bias, norms; /* elements of biases, and of further norms, in a layer */
+} rows[] = {
+	{"llama", "", 96, 3, 6, 6, 16, 200, 500, .tied = 0},
+	{"llama", "\"head_dim\": 32, \"tie_word_embeddings\": true, ", 96, 2, 6, 2, 32, 256, 500, .tied = 1},
+	{"llama", "\"attention_bias\": true, \"mlp_bias\": true, ", 64, 2, 4, 2, 16, 128, 300,
+		.bias = 4 * 16 + 2 * 2 * 16 + 64 + 2 * 128 + 64},
+	{"mistral", "\"head_dim\": 8, \"sliding_window\": null, ", 48, 4, 8, 8, 8, 100, 320},
+	{"qwen2", "\"use_sliding_window\": false, \"sliding_window\": 16, ", 64, 2, 8, 4, 8, 96, 400,
+		.bias = 8 * 8 + 2 * 4 * 8},
+	{"qwen3", "\"head_dim\": 24, \"attention_bias\": false, ", 64, 3, 4, 2, 24, 96, 400, .norms = 2 * 24},
+	{"mixtral", "\"num_local_experts\": 4, \"num_experts_per_tok\": 2, ", 64, 2, 4, 2, 16, 96, 256, .e = 4,
+		.active = 2, .f = 96},
+	{"qwen3_moe", "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 24, \"head_dim\": 16, "
+		"\"decoder_sparse_step\": 1, \"mlp_only_layers\": [], ", 64, 2, 2, 2, 16, 96, 256, .e = 8, .active = 2,
+		.f = 24, .norms = 2 * 16},
+	{"qwen3_moe", "\"num_experts\": 8, \"num_experts_per_tok\": 4, \"moe_intermediate_size\": 24, \"head_dim\": 16, "
+		"\"decoder_sparse_step\": 2, \"mlp_only_layers\": [3], ", 64, 6, 2, 2, 16, 96, 256, .e = 8,
+		.active = 4, .f = 24, .dense = 4, .norms = 2 * 16},
+	{"phi3", "", 96, 2, 6, 3, 16, 200, 500},
+	{"internlm2", "\"bias\": false, ", 96, 2, 6, 3, 16, 200, 500},
+	{"internlm2", "", 96, 2, 6, 3, 16, 200, 500, .bias = 12 * 16 + 96},
+	{"baichuan", "", 96, 2, 6, 6, 16, 200, 500},
+};
+
+static const char *config(const struct row *r)
+{
+	char heads[64] = "";
+
+	if (strcmp(r->type, "baichuan") != 0)
+		snprintf(heads, sizeof heads, "\"num_key_value_heads\": %" PRId64 ", ", r->k);
+	return ap_arena_printf(arena, "{\"model_type\": \"%s\", %s%s\"hidden_size\": %" PRId64
+		", \"num_hidden_layers\": %" PRId64 ", \"num_attention_heads\": %" PRId64 ", \"intermediate_size\": %"
+		PRId64 ", \"vocab_size\": %" PRId64 ", \"max_position_embeddings\": 4096, \"hidden_act\": \"silu\", "
+		"\"rms_norm_eps\": 1e-5, \"torch_dtype\": \"bfloat16\"}", r->type, r->more, heads, r->h, r->l, r->a,
+		r->i, r->v);
+}
+
+static int64_t parameters(const struct row *r)
+{
+	int64_t attention = 2 * r->a * r->d * r->h + 2 * r->k * r->d * r->h;
+	int64_t sparse = r->e ? r->e * r->h + 3 * r->e * r->h * r->f : 0, dense = 3 * r->h * r->i;
+
+	return r->v * r->h * (2 - r->tied) + r->h + r->l * (attention + 2 * r->h + r->bias + r->norms) +
+		(r->e ? (r->l - r->dense) * sparse + r->dense * dense : r->l * dense);
+}
+
+/* Of a token's forward pass: products with weights, and attention to half of the tokens. */
+static double flops(const struct row *r)
+{
+	int64_t attention = 2 * r->a * r->d * r->h + 2 * r->k * r->d * r->h, dense = 3 * r->h * r->i;
+	int64_t sparse = r->e * r->h + 3 * r->active * r->h * r->f;
+	int64_t products = r->l * attention + r->v * r->h +
+		(r->e ? (r->l - r->dense) * sparse + r->dense * dense : r->l * dense);
+
+	return 2. * (double)products + 2. * (double)(r->l * r->a * 2 * r->d) * (SEQUENCE + 1) / 2;
+}
+
+static int64_t elements(const struct ap_tensor *t)
+{
+	int64_t n = 1;
+
+	for (int i = 0; i < t->shape.rank; i++)
+		n *= t->shape.dim[i];
+	return n;
+}
+
+/* Of the products in a graph, and of causal attention. */
+static double work(const struct ap_graph *g)
+{
+	double sum = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *n = &g->node[i];
+		const struct ap_tensor *x = &g->tensor[n->in[0]], *y = &g->tensor[n->out[0]];
+
+		if (!strcmp(n->type, "MatMul") || !strcmp(n->type, "BatchMatMul"))
+			sum += 2. * (double)elements(y) * (double)x->shape.dim[x->shape.rank - 1];
+		if (!strcmp(n->type, "FlashAttentionScore"))
+			sum += 2. * 2. * (double)elements(x) * (SEQUENCE + 1) / 2;
+	}
+	return sum;
+}
+
+START_LOOP_TEST(built_as_computed, AP_COUNT(rows))
+{
+	const struct row *r = &rows[_i];
+	const struct ap_model *m = build(config(r));
+	const struct ap_graph *g = load(m);
+	double want = flops(r), got = work(g) / (BATCH * SEQUENCE);
+
+	ck_assert_int_eq(ap_model_parameters(m), parameters(r));
+	ck_assert_int_eq(g->parameters, parameters(r));
+	ck_assert_msg(fabs(got / want - 1) < 0.0001, "%s: %g FLOP per token, %g by the formula", r->type, got, want);
+	ck_assert_str_eq(messages(), "");
+	ck_assert_int_eq(g->batch, BATCH);
+	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
+}
+END_TEST
+
+/* Small operators attend to all tokens. */
+START_TEST(small_operators)
+{
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .dtype = AP_FLOAT16, .name = "net"};
+	const struct row *r = &rows[0];
+	struct ap_decoder d;
+	const struct ap_graph *g;
+
+	ck_assert_int_eq(read_text(config(r), &o, &d), AP_OK);
+	g = load(ap_model_decoder(arena, &d));
+	ck_assert_int_eq(g->parameters, parameters(r));
+	ck_assert(work(g) / (BATCH * SEQUENCE) > flops(r));
+	for (uint32_t t = 0; t < g->ntensor; t++)
+		if (!strcmp(g->tensor[t].name, "lm_head.weight"))
+			ck_assert_int_eq(g->tensor[t].shape.dtype, AP_FLOAT16);
+}
+END_TEST
+
+/* Order of keys, alias and null say nothing. */
+START_TEST(other_words)
+{
+	const struct ap_hf_options o = {.batch = 1, .sequence = 8, .dtype = AP_DTYPE_COUNT, .name = "net"};
+	const char *text = "{\"vocab_size\": 90, \"n_layer\": 2, \"n_head\": 4, \"n_embd\": 32, \"ffn_dim\": 48, "
+		"\"num_key_value_heads\": null, \"head_dim\": null, \"architectures\": [\"LlamaForCausalLM\"], "
+		"\"rope_scaling\": {\"type\": \"linear\"}, \"bos_token_id\": 1, \"torch_dtype\": \"float32\"}";
+	struct ap_decoder d;
+
+	ck_assert_int_eq(read_text(text, &o, &d), AP_OK);
+	ck_assert_int_eq(d.kv_heads, 4);
+	ck_assert_int_eq(d.head_size, 8);
+	ck_assert_int_eq(d.inner, 48);
+	ck_assert_int_eq(d.dtype, AP_FLOAT32);
+	ck_assert(!d.tied);
+}
+END_TEST
+
+/* Names as in the index of a checkpoint's files; experts are one tensor. */
+START_TEST(names_of_checkpoints)
+{
+	static const struct {
+		size_t row;
+		const char *name[12];
+	} want[] = {
+		{0, {"model.embed_tokens.weight", "model.layers.2.self_attn.q_proj.weight",
+			"model.layers.0.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight",
+			"model.layers.0.self_attn.o_proj.weight", "model.layers.0.mlp.gate_proj.weight",
+			"model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.down_proj.weight",
+			"model.layers.0.input_layernorm.weight", "model.layers.0.post_attention_layernorm.weight",
+			"model.norm.weight", "lm_head.weight"}},
+		{4, {"model.layers.1.self_attn.q_proj.bias", "model.layers.1.self_attn.v_proj.bias"}},
+		{5, {"model.layers.0.self_attn.q_norm.weight", "model.layers.0.self_attn.k_norm.weight"}},
+		{6, {"model.layers.0.block_sparse_moe.gate.weight", "model.layers.1.block_sparse_moe.experts.w1.weight",
+			"model.layers.1.block_sparse_moe.experts.w2.weight",
+			"model.layers.1.block_sparse_moe.experts.w3.weight"}},
+		{8, {"model.layers.0.mlp.gate_proj.weight", "model.layers.1.mlp.gate.weight",
+			"model.layers.1.mlp.experts.gate_proj.weight", "model.layers.3.mlp.up_proj.weight",
+			"model.layers.5.mlp.experts.down_proj.weight"}},
+		{9, {"model.layers.0.self_attn.qkv_proj.weight", "model.layers.0.mlp.gate_up_proj.weight"}},
+		{11, {"model.tok_embeddings.weight", "model.layers.0.attention.wqkv.bias",
+			"model.layers.0.attention.wo.bias", "model.layers.0.feed_forward.w1.weight",
+			"model.layers.0.attention_norm.weight", "model.layers.0.ffn_norm.weight", "output.weight"}},
+		{12, {"model.layers.0.self_attn.W_pack.weight"}},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(want); i++) {
+		const struct ap_model *m = build(config(&rows[want[i].row]));
+
+		for (size_t k = 0; k < 12 && want[i].name[k]; k++)
+			(void)ap_model_find(m, want[i].name[k]); /* asserts that there is one */
+	}
+}
+END_TEST
+
+#define GOOD "{\n\"model_type\": \"llama\",\n\"hidden_size\": 64,\n\"num_hidden_layers\": 2,\n\"num_attention_heads\": 4," \
+	"\n\"intermediate_size\": 128,\n\"vocab_size\": 300,\n\"max_position_embeddings\": 4096,\n" \
+	"\"torch_dtype\": \"bfloat16\"\n}"
+
+/* The first place of one text in the good configuration is another. */
+static const struct damage {
+	const char *from, *to, *message;
+	enum ap_status status;
+} damages[] = {
+	{"\"hidden_size\": 64,\n", "", "config.json:1:1: no key \"hidden_size\", or null; expected an integer from 1",
+		AP_MEANING},
+	{"64", "null", ": no key \"hidden_size\", or null", AP_MEANING},
+	{"64", "-64", "config.json:3:16: /hidden_size: expected an integer from 1 to 268435456, got -64", AP_MEANING},
+	{"64", "0", ":3:16: /hidden_size: expected an integer from 1", AP_MEANING},
+	{"64", "\"64\"", ":3:16: /hidden_size: expected an integer from 1", AP_MEANING},
+	{"64", "64.5", ":3:16: /hidden_size: expected an integer from 1", AP_MEANING},
+	{"64", "[64]", ":3:16: /hidden_size: expected an integer from 1", AP_MEANING},
+	{"64", "1e30", ":3:16: /hidden_size: expected an integer from 1", AP_MEANING},
+	{"64", "66", ":5:24: /num_attention_heads: 4 heads do not divide hidden_size of 66", AP_MEANING},
+	{"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1001", ":4:22: /num_hidden_layers: expected an integer "
+		"from 1 to 1000, got 1001", AP_MEANING},
+	{"\"num_attention_heads\": 4,\n", "", "no key \"num_attention_heads\"", AP_MEANING},
+	{"\"num_attention_heads\": 4", "\"num_attention_heads\": 4, \"num_key_value_heads\": 3",
+		"/num_key_value_heads: 3 heads of keys do not divide the 4 heads of queries", AP_MEANING},
+	{"\"num_attention_heads\": 4", "\"num_attention_heads\": 4, \"num_key_value_heads\": true",
+		"/num_key_value_heads: expected an integer from 1", AP_MEANING},
+	{"\"num_attention_heads\": 4", "\"num_attention_heads\": 64", "makes heads of 1 units", AP_MEANING},
+	{"\"num_attention_heads\": 4", "\"num_attention_heads\": 4, \"head_dim\": 15", "/head_dim: makes heads of 15 units",
+		AP_MEANING},
+	{"\"num_attention_heads\": 4", "\"num_attention_heads\": 4, \"n_head\": 8", "/n_head: contradicts "
+		"\"num_attention_heads\", which is 4", AP_MEANING},
+	{"\"intermediate_size\": 128,\n", "", "no key \"intermediate_size\"", AP_MEANING},
+	{"\"vocab_size\": 300,\n", "", "no key \"vocab_size\"", AP_MEANING},
+	{"\"vocab_size\": 300", "\"vocab_size\": {}", ":7:15: /vocab_size: expected an integer", AP_MEANING},
+	{"\"llama\"", "7", ":2:15: /model_type: expected the name of an architecture", AP_MEANING},
+	{"\"llama\"", "\"mamba\"", ":2:15: /model_type: unknown model type \"mamba\"; expected one of llama", AP_MEANING},
+	{"\"llama\"", "\"t5\"", "/model_type: no graph is built of model type \"t5\"", AP_MEANING},
+	{"\"llama\"", "\"qwen3_moe\"", "no key \"num_local_experts\"", AP_MEANING},
+	{"\"vocab_size\"", "\"attention_bias\": 1, \"vocab_size\"", "/attention_bias: expected true or false", AP_MEANING},
+	{"\"vocab_size\"", "\"tie_word_embeddings\": \"yes\", \"vocab_size\"", "/tie_word_embeddings: expected true",
+		AP_MEANING},
+	{"\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"", "/hidden_act: expected \"silu\" or \"gelu\"",
+		AP_MEANING},
+	{"\"vocab_size\"", "\"hybrid_override_pattern\": \"M-M*\", \"vocab_size\"",
+		"the key \"hybrid_override_pattern\" is not understood for llama, and may change shapes", AP_MEANING},
+	{"\"vocab_size\"", "\"q_lora_rank\": 16, \"vocab_size\"", "the key \"q_lora_rank\" is not understood", AP_MEANING},
+	{"\"vocab_size\"", "\"layer_types\": [\"linear_attention\", \"full_attention\"], \"vocab_size\"",
+		"/layer_types/0: no graph is built of layers of type \"linear_attention\"", AP_MEANING},
+	{"\"vocab_size\"", "\"layer_types\": [\"full_attention\"], \"vocab_size\"", "1 types for 2 layers", AP_MEANING},
+	{"\"vocab_size\"", "\"quantization_config\": {\"quant_method\": \"fp8\"}, \"vocab_size\"",
+		"/quantization_config: quantized weights are not trained; give --dtype", AP_MEANING},
+	{"bfloat16", "int8", ":9:16: /torch_dtype: expected \"float16\", \"bfloat16\" or \"float32\"", AP_MEANING},
+	{"4096", "131072", ":8:28: /max_position_embeddings: the model takes up to 131072 tokens; --sequence has to say",
+		AP_USAGE},
+	{"4096", "-1", ":8:28: /max_position_embeddings: expected an integer", AP_MEANING},
+	{"\"vocab_size\"", "\"text_config\": {}, \"vocab_size\"", "no graph is built of models of text and images",
+		AP_MEANING},
+	{"\"vocab_size\"", "\"is_encoder_decoder\": true, \"vocab_size\"", "an encoder beside the decoder is not built",
+		AP_MEANING},
+	{"\"vocab_size\"", "\"sliding_window\": \"4k\", \"vocab_size\"", "/sliding_window: expected an integer from 1",
+		AP_MEANING},
+};
+
+static const char *damaged(const struct damage *d)
+{
+	const char *at = strstr(GOOD, d->from);
+
+	ck_assert_ptr_nonnull(at);
+	return ap_arena_printf(arena, "%.*s%s%s", (int)(at - GOOD), GOOD, d->to, at + strlen(d->from));
+}
+
+START_LOOP_TEST(damaged_configurations, AP_COUNT(damages))
+{
+	const struct ap_hf_options o = {.batch = 1, .dtype = AP_DTYPE_COUNT, .name = "net"};
+	const struct damage *d = &damages[_i];
+	struct ap_decoder out;
+
+	ck_assert_int_eq(read_text(damaged(d), &o, &out), d->status);
+	ck_assert_msg(strstr(messages(), d->message) != NULL, "%s\nin\n%s", d->message, messages());
+}
+END_TEST
+
+START_TEST(good_configuration)
+{
+	const struct ap_hf_options o = {.dtype = AP_DTYPE_COUNT, .name = "net"};
+	struct ap_decoder out;
+
+	ck_assert_int_eq(read_text(GOOD, &o, &out), AP_OK);
+	ck_assert_int_eq(out.sequence, 4096);
+	ck_assert_int_eq(out.batch, AP_HF_BATCH);
+	ck_assert_ptr_nonnull(strstr(messages(), "note: config.json:8:28: /max_position_embeddings: --sequence is not "
+		"given: a sample has the 4096 tokens"));
+	ck_assert_ptr_nonnull(strstr(messages(), "--batch is not given: a step has 256 samples"));
+}
+END_TEST
+
+/* What is built, but not quite as the file says. */
+START_TEST(warnings)
+{
+	static const struct damage odd[] = {
+		{"\"llama\"", "\"yi\"", "warning: config.json:2:15: /model_type: unknown model type \"yi\", built as llama", AP_OK},
+		{"\"vocab_size\"", "\"sliding_window\": 64, \"vocab_size\"", "layers that attend to 64 tokens are built as "
+			"attending to all 4096 of a sample", AP_OK},
+	};
+	const struct ap_hf_options o = {.batch = 1, .dtype = AP_DTYPE_COUNT, .name = "net"};
+	struct ap_decoder out;
+
+	for (size_t i = 0; i < AP_COUNT(odd); i++) {
+		const char *text = damaged(&odd[i]);
+
+		if (!i)
+			text = ap_arena_printf(arena, "%.*s, \"rms_norm_eps\": 1e-5}", (int)strlen(text) - 2, text);
+		ck_assert_int_eq(read_text(text, &o, &out), AP_OK);
+		ck_assert_msg(strstr(messages(), odd[i].message) != NULL, "%s", messages());
+	}
+}
+END_TEST
+
+START_TEST(dtype_overrides_quantization)
+{
+	const struct ap_hf_options o = {.batch = 1, .sequence = 8, .dtype = AP_BFLOAT16, .name = "net"};
+	const struct damage d = {"\"vocab_size\"", "\"quantization_config\": {}, \"vocab_size\"", NULL, AP_OK};
+	struct ap_decoder out;
+
+	ck_assert_int_eq(read_text(damaged(&d), &o, &out), AP_OK);
+	ck_assert_int_eq(out.dtype, AP_BFLOAT16);
+}
+END_TEST
