@@ -18,6 +18,7 @@ struct lower {
 	struct ap_pricer *pricer;
 	const struct ap_machine *m;
 	const struct ap_step *step;
+	bool kernels; /* prices are of kernels, without second runs, not of all that a search charges */
 	uint64_t priced;
 	const struct ap_task *task;
 	const uint32_t *class_of;
@@ -32,7 +33,8 @@ static double price(struct lower *l, const struct ap_task *t, const int32_t *cou
 	l->priced++;
 	ap_placement_make(t->bound, count, l->m->ndev, &p);
 	ap_op_cost_make(l->pricer, t, &p, &cost);
-	return ap_op_cost_total_s(&cost, l->step);
+	return l->kernels ? cost.forward_s + cost.backward_s - cost.recompute_s
+		: ap_op_cost_total_s(&cost, l->step);
 }
 
 static double least_of(struct lower *l, const struct ap_task *t)
@@ -84,6 +86,28 @@ double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 		sum += *of_class;
 	}
 	return sum;
+}
+
+double ap_plan_least_kernels_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step)
+{
+	struct lower l = start(ctx, g, m, step);
+	uint32_t nstage = m->nstage > 1 ? m->nstage : 1;
+	double *busy = AP_NEW_N(ctx->arena, double, nstage), most = 0;
+
+	l.kernels = true;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		double *of_class = &l.least[l.class_of[i]];
+		uint32_t stage = g->node[i].stage > 0 ? (uint32_t)g->node[i].stage : 0;
+
+		if (*of_class < 0)
+			*of_class = l.priced < MOST_PRICED ? least_of(&l, &l.task[i]) : 0;
+		if (stage < nstage)
+			busy[stage] += *of_class;
+	}
+	for (uint32_t s = 0; s < nstage; s++)
+		most = fmax(most, busy[s]);
+	return most;
 }
 
 /* Cost when repeated on all devices, divided by their number. */

@@ -13,6 +13,12 @@
 double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed);
 
+/* A lower bound of any plan's step: of the stage where it is most, the sum of each operator's least kernel
+ * time, which no order of ranks or rows changes; 0 for operators after the first some hundred thousand
+ * candidates. Complexity as above. */
+double ap_plan_least_kernels_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step);
+
 /* The least cost of each operator over its candidates, without redistribution, [g->nnode]; an
  * estimate after some hundred thousand candidates. Complexity as above. */
 const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,

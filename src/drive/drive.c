@@ -1077,6 +1077,17 @@ static enum ap_status save_untold(struct driving *d, struct ap_found *found)
 	return AP_LIMIT;
 }
 
+/* Bounds the step of the plans of the request's graph and of those of a hybrid's, whose ranks or rows stand
+ * in another order: of these only what no order changes. */
+static void bound_both(struct driving *d, const struct ap_plan *hybrid)
+{
+	const struct ap_request *rq = d->rq;
+	double own_s = ap_plan_least_kernels_s(d->ctx, rq->graph, rq->machine, rq->step);
+	double other_s = ap_plan_least_kernels_s(d->ctx, hybrid->graph, rq->machine, rq->step);
+
+	d->step_bound_s = fmin(fmax(d->step_bound_s, own_s), other_s);
+}
+
 static enum ap_status finish_best(struct driving *d)
 {
 	const struct ap_hybrid *h = d->best == d->rivals.best ? d->rivals.best_hybrid : NULL;
@@ -1084,7 +1095,7 @@ static enum ap_status finish_best(struct driving *d)
 	AP_TRY(finish(d, d->best, d->out));
 	if (h) {
 		d->out->search.hybrid = ap_hybrid_degrees(d->ctx, h);
-		d->step_bound_s = 0; /* of plans of the request's graph */
+		bound_both(d, d->best);
 		d->lower_bound_s = fmin(d->lower_bound_s, ap_plan_lower_bound_s(d->ctx, d->best->graph,
 			d->rq->machine, d->rq->step, NULL));
 	}

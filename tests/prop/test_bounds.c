@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "cost/conflict.h"
+#include "cost/least.h"
 #include "plan/make.h"
 #include "plan/path.h"
 #include "random_pipe.h"
@@ -127,6 +128,9 @@ static void searches_are_bounded(struct trial *t)
 		capacity = trial_capacity(t, &p);
 	}
 	best_s = shortest_s(t, capacity);
+	REQUIRE(t, ap_plan_least_kernels_s(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step) <= best_s * (1 + ROUNDING),
+		"kernels %.17g, fastest %.17g",
+		ap_plan_least_kernels_s(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step), best_s);
 	if (isinf(best_s) || best_s <= 0 ||
 		trial_search(t, capacity, "auto", PRUNED | FOLDED, &p) != AP_OK)
 		return;
