@@ -425,8 +425,11 @@ static ap_id apply(const struct decoder *l, const char *scope, const char *param
 {
 	struct ap_model *m = l->m;
 
-	y = part(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, cell, class),
-		ap_model_name(m, param, cell), y);
+	if (*cell)
+		param = ap_model_name(m, param, cell);
+	else
+		cell = "mlp";
+	y = part(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, cell, class), param, y);
 	return ap_model_reshape(m, scope, y, tokens_of(l), ap_model_name(m, cell, "tokens"));
 }
 

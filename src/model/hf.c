@@ -140,7 +140,154 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 		.attention = "self_attn", .qkv = "W_pack", .output = "o_proj", .norm1 = "input_layernorm",
 		.norm2 = "post_attention_layernorm", .feed_forward = "mlp", .gate = "gate_proj",
 		.up = "up_proj", .down = "down_proj", .final_cell = "norm", .final_norm = "model.norm",
-		.head = "lm_head"};
+		.head = "lm_head"},
+	gpt2_names = {CLASSES("GPT2"), .embedding_cell = "wte-Embedding", .embedding = "wte.weight",
+		.positions = "wpe.weight", .blocks_cell = "h", .blocks = "h", .attention = "attn",
+		.qkv = "c_attn",
+		.output = "c_proj", .norm1 = "ln_1", .norm2 = "ln_2", .feed_forward = "mlp", .up = "c_fc",
+		.down = "c_proj", .final_cell = "ln_f", .final_norm = "ln_f", .head = "lm_head"},
+	gpt_neox_names = {CLASSES("GPTNeoX"), .embedding_cell = "embed_in-Embedding",
+		.embedding = "gpt_neox.embed_in.weight", .blocks_cell = "layers", .blocks = "gpt_neox.layers",
+		.attention = "attention", .qkv = "query_key_value", .output = "dense",
+		.norm1 = "input_layernorm",
+		.norm2 = "post_attention_layernorm", .feed_forward = "mlp", .up = "dense_h_to_4h",
+		.down = "dense_4h_to_h", .final_cell = "final_layer_norm",
+		.final_norm = "gpt_neox.final_layer_norm", .head = "embed_out"},
+	opt_names = {CLASSES("OPT"), .embedding_cell = "embed_tokens-Embedding",
+		.embedding = "model.decoder.embed_tokens.weight",
+		.positions = "model.decoder.embed_positions.weight", .blocks_cell = "layers",
+		.blocks = "model.decoder.layers", .attention = "self_attn", .query = "q_proj",
+		.key = "k_proj",
+		.value = "v_proj", .output = "out_proj", .norm1 = "self_attn_layer_norm",
+		.norm2 = "final_layer_norm", .feed_forward = "", .up = "fc1", .down = "fc2",
+		.final_cell = "final_layer_norm", .final_norm = "model.decoder.final_layer_norm",
+		.head = "lm_head"},
+	bloom_names = {CLASSES("Bloom"), .embedding_cell = "word_embeddings-Embedding",
+		.embedding = "word_embeddings.weight", .embedding_norm = "word_embeddings_layernorm",
+		.blocks_cell = "h", .blocks = "h", .attention = "self_attention", .qkv = "query_key_value",
+		.output = "dense", .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
+		.feed_forward = "mlp", .up = "dense_h_to_4h", .down = "dense_4h_to_h", .final_cell = "ln_f",
+		.final_norm = "ln_f", .head = "lm_head"},
+#define FALCON CLASSES("Falcon"), .embedding_cell = "word_embeddings-Embedding", \
+	.embedding = "transformer.word_embeddings.weight", .blocks_cell = "h", .blocks = "transformer.h", \
+	.attention = "self_attention", .qkv = "query_key_value", .output = "dense", .feed_forward = "mlp", \
+	.up = "dense_h_to_4h", .down = "dense_4h_to_h", .final_cell = "ln_f", \
+	.final_norm = "transformer.ln_f", \
+	.head = "lm_head"
+	falcon_names = {FALCON, .norm1 = "input_layernorm"},
+	falcon_new_names = {FALCON, .norm1 = "ln_attn", .norm2 = "ln_mlp"},
+	falcon_serial_names = {FALCON, .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm"},
+#undef FALCON
+	mpt_names = {CLASSES("MPT"), .embedding_cell = "wte-Embedding", .embedding = "transformer.wte.weight",
+		.blocks_cell = "blocks", .blocks = "transformer.blocks", .attention = "attn", .qkv = "Wqkv",
+		.output = "out_proj", .norm1 = "norm_1", .norm2 = "norm_2", .feed_forward = "ffn",
+		.up = "up_proj", .down = "down_proj", .final_cell = "norm_f",
+		.final_norm = "transformer.norm_f",
+		.head = "lm_head"},
+	phi_names = {CLASSES("Phi"), .embedding_cell = "embed_tokens-Embedding",
+		.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers",
+		.attention = "self_attn", .query = "q_proj", .key = "k_proj", .value = "v_proj",
+		.output = "dense", .norm1 = "input_layernorm", .feed_forward = "mlp", .up = "fc1",
+		.down = "fc2",
+		.final_cell = "final_layernorm", .final_norm = "model.final_layernorm", .head = "lm_head"};
+
+/* What GPT and most of its kind have: layer norms, biases everywhere, GeLU. */
+static void all_biases(struct ap_decoder *d)
+{
+	d->norm = AP_NORM_LAYER;
+	d->qkv_bias = d->output_bias = d->inner_bias = true;
+}
+
+static void gpt2(struct reader *r, struct ap_decoder *d)
+{
+	all_biases(d);
+	d->rotary = false;
+	d->fused_qkv = d->input_major = true;
+	d->positions = count(r, position_keys, MOST, 1024);
+}
+
+static void gpt_neox(struct reader *r, struct ap_decoder *d)
+{
+	all_biases(d);
+	d->fused_qkv = true;
+	d->qkv_bias = d->output_bias = flag(r, "attention_bias", true);
+	d->parallel = flag(r, "use_parallel_residual", true);
+}
+
+/* Its table of positions has two more rows. */
+static void opt(struct reader *r, struct ap_decoder *d)
+{
+	static keys_of width = {"word_embed_proj_dim"};
+
+	all_biases(d);
+	d->rotary = false;
+	d->positions = count(r, position_keys, MOST, 2048) + 2;
+	want(r, "do_layer_norm_before", true, "a norm behind each part");
+	want(r, "_remove_final_layer_norm", false, "an end without a norm");
+	want(r, "enable_bias", true, "a block without biases");
+	if (count(r, width, MOST, d->hidden) != d->hidden)
+		(void)FAULT(r, one_of(r, width), "model-known",
+			"words of other than %" PRId64 " units, as hidden_size has it, are not built",
+			d->hidden);
+}
+
+static void bloom(struct reader *r, struct ap_decoder *d)
+{
+	(void)r;
+	all_biases(d);
+	d->rotary = false;
+	d->fused_qkv = true;
+}
+
+static void falcon(struct reader *r, struct ap_decoder *d)
+{
+	static keys_of norms = {"num_ln_in_parallel_attn"};
+	bool new = flag(r, "new_decoder_architecture", false);
+	bool parallel = flag(r, "parallel_attn", true) || new;
+	bool shared = flag(r, "multi_query", true);
+
+	all_biases(d);
+	d->qkv_bias = d->output_bias = d->inner_bias = flag(r, "bias", false);
+	d->fused_qkv = true;
+	d->parallel = parallel;
+	d->rotary = !flag(r, "alibi", false);
+	d->kv_heads = new ? d->kv_heads : shared ? 1 : d->heads;
+	d->names = !parallel ? &falcon_serial_names
+		: new && count(r, norms, 2, 2) == 2 ? &falcon_new_names : &falcon_names;
+}
+
+static void mpt(struct reader *r, struct ap_decoder *d)
+{
+	const struct ap_jv *attention = member(r, "attn_config");
+	struct reader inner = {.ctx = r->ctx, .doc = r->doc, .root = attention, .type = r->type};
+
+	all_biases(d);
+	d->norm = AP_NORM_LAYER_PLAIN;
+	d->qkv_bias = d->output_bias = d->inner_bias = false;
+	d->fused_qkv = true;
+	d->rotary = false;
+	want(r, "no_bias", true, "a network with biases");
+	(void)member(r, "learned_pos_emb"); /* the distance's bias replaces them */
+	if (!attention || ap_jv_type(attention) != AP_JOBJECT) {
+		(void)FAULT(r, attention ? attention : r->root, "key-type",
+			"expected an object \"attn_config\"");
+		return;
+	}
+	if (!flag(&inner, "alibi", false))
+		(void)FAULT(r, attention, "model-known", "positions other than alibi are not built");
+	want(&inner, "qk_ln", false, "a norm of queries and keys");
+	d->kv_heads = count(&inner, (keys_of){"kv_n_heads"}, MOST, d->heads);
+	if (d->heads % d->kv_heads)
+		(void)FAULT(r, attention, "key-range", "kv_n_heads must divide n_heads");
+}
+
+static void phi(struct reader *r, struct ap_decoder *d)
+{
+	all_biases(d);
+	d->parallel = true;
+	d->head_bias = true;
+	want(r, "qk_layernorm", false, "a norm of queries and keys");
+}
 
 static void llama(struct reader *r, struct ap_decoder *d)
 {
@@ -226,17 +373,27 @@ static const struct architecture {
 	int64_t positions; /* where the key is absent */
 	bool tied; /* where the key is absent */
 	bool has_kv_heads, has_head_size; /* is the key read at all? */
+	bool plain; /* no gate: GeLU or ReLU; as wide as four times hidden where no key says it */
 	void (*read)(struct reader *r, struct ap_decoder *d); /* what it has of its own; may be NULL */
 } architectures[] = {
-	{"llama", "Llama", &llama_names, 0, 0, 2048, false, true, true, llama},
-	{"mistral", "Mistral", &llama_names, 8, 0, 131072, false, true, true, NULL},
-	{"mixtral", "Mixtral", &mixtral_names, 8, 0, 131072, false, true, true, experts},
-	{"qwen2", "Qwen2For", &llama_names, 32, 0, 32768, false, true, true, qwen2},
-	{"qwen3", "Qwen3For", &qwen3_names, 32, 128, 32768, false, true, true, qwen3},
-	{"qwen3_moe", "Qwen3Moe", &qwen3_moe_names, 4, 0, 32768, false, true, true, qwen3_moe},
-	{"phi3", "Phi3", &phi3_names, 0, 0, 4096, false, true, false, phi3},
-	{"internlm2", "InternLM2", &internlm2_names, 0, 0, 2048, false, true, false, internlm2},
-	{"baichuan", "Baichuan", &baichuan_names, 0, 0, 4096, false, false, false, baichuan},
+	{"llama", "Llama", &llama_names, 0, 0, 2048, false, true, true, false, llama},
+	{"mistral", "Mistral", &llama_names, 8, 0, 131072, false, true, true, false, NULL},
+	{"mixtral", "Mixtral", &mixtral_names, 8, 0, 131072, false, true, true, false, experts},
+	{"qwen2", "Qwen2For", &llama_names, 32, 0, 32768, false, true, true, false, qwen2},
+	{"qwen3", "Qwen3For", &qwen3_names, 32, 128, 32768, false, true, true, false, qwen3},
+	{"qwen3_moe", "Qwen3Moe", &qwen3_moe_names, 4, 0, 32768, false, true, true, false, qwen3_moe},
+	{"phi3", "Phi3", &phi3_names, 0, 0, 4096, false, true, false, false, phi3},
+	{"internlm2", "InternLM2", &internlm2_names, 0, 0, 2048, false, true, false, false, internlm2},
+	{"baichuan", "Baichuan", &baichuan_names, 0, 0, 4096, false, false, false, false, baichuan},
+	{"gpt2", "GPT2", &gpt2_names, 0, 0, 1024, true, false, false, true, gpt2},
+	{"gpt_neox", "GPTNeoX", &gpt_neox_names, 0, 0, 2048, false, false, false, true, gpt_neox},
+	{"opt", "OPT", &opt_names, 0, 0, 2048, true, false, false, true, opt},
+	{"bloom", "Bloom", &bloom_names, 0, 0, 2048, true, false, false, true, bloom},
+	{"falcon", "Falcon", &falcon_names, 0, 0, 2048, true, true, false, true, falcon},
+	{"RefinedWeb", "RW", &falcon_names, 0, 0, 2048, true, true, false, true, falcon},
+	{"RefinedWebModel", "RW", &falcon_names, 0, 0, 2048, true, true, false, true, falcon},
+	{"mpt", "MPT", &mpt_names, 0, 0, 2048, true, false, false, true, mpt},
+	{"phi", "PhiFor", &phi_names, 0, 0, 2048, false, true, false, true, phi},
 };
 
 const char *ap_hf_type_at(size_t i)
@@ -268,10 +425,9 @@ static const char *all_types(struct ap_arena *arena)
 /* Other model types that are published: their blocks are not built. */
 static bool is_other(const char *type)
 {
-	static const char *const others[] = {"bert", "bloom", "chatglm", "deepseek_v2", "deepseek_v3",
-		"falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gpt2", "gpt_neox", "gpt_oss",
-		"kimi_k2", "mpt", "opt", "phi", "qwen2_moe", "RefinedWeb", "RefinedWebModel", "t5", "vit",
-		"glm", "glm4", "llama4", "qwen2_vl", "qwen3_vl", "roberta"};
+	static const char *const others[] = {"bert", "chatglm", "deepseek_v2", "deepseek_v3", "gemma",
+		"gemma2", "gemma3", "gemma3_text", "gpt_oss", "kimi_k2", "qwen2_moe", "t5", "vit", "glm",
+		"glm4", "llama4", "qwen2_vl", "qwen3_vl", "roberta"};
 
 	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (!strcmp(others[i], type))
@@ -337,7 +493,12 @@ static bool is_harmless(const char *key)
 		"transformers_version", "use_cache", "tokenizer_class", "min_length",
 		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_labels", "id2label",
 		"label2id", "quantization_config", "model_max_length", "num_logits_to_keep",
-		"z_loss_weight", "gradient_checkpointing", "attn_implementation", "use_flash_attn"};
+		"z_loss_weight", "gradient_checkpointing", "attn_implementation", "use_flash_attn",
+		"apply_residual_connection_post_layernorm", "attention_softmax_in_fp32",
+		"bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
+		"skip_bias_add_qkv", "init_config", "init_device", "layerdrop", "hidden_dropout",
+		"norm_type", "attention_probs_dropout_prob", "scale_attn_weights",
+		"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"};
 	static const char *const ends[] = {"_token_id", "_dropout", "_pdrop", "_dropout_prob", "_eps",
 		"_theta", "_index", "_std"};
 	size_t len = strlen(key);
@@ -409,20 +570,25 @@ static void check_rest(struct reader *r)
 
 /* ---- the whole ---- */
 
-static enum ap_model_activation activation(struct reader *r)
+static enum ap_model_activation activation(struct reader *r, bool plain)
 {
 	const struct ap_jv *v = one_of(r, activation_keys);
-	const char *name;
+	const char *name = !v ? plain ? "gelu" : "silu" : ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 
-	if (!v)
-		return AP_MODEL_SWIGLU;
-	name = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
-	if (!strcmp(name, "silu") || !strcmp(name, "swish"))
-		return AP_MODEL_SWIGLU;
 	if (!strncmp(name, "gelu", 4))
-		return AP_MODEL_GEGLU;
-	(void)FAULT(r, v, "key-range", "expected \"silu\" or \"gelu\"");
-	return AP_MODEL_SWIGLU;
+		return plain ? AP_MODEL_GELU : AP_MODEL_GEGLU;
+	if (plain && !strcmp(name, "relu"))
+		return AP_MODEL_RELU;
+	if (plain || (strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0))
+		(void)FAULT(r, v, "key-range", plain ? "expected \"gelu\" or \"relu\""
+			: "expected \"silu\" or \"gelu\"");
+	return plain ? AP_MODEL_GELU : AP_MODEL_SWIGLU;
+}
+
+/* Four times hidden, or as many times as a key says. */
+static int64_t inner_of(struct reader *r, int64_t hidden)
+{
+	return hidden * count(r, (keys_of){"expansion_ratio"}, 64, 4);
 }
 
 /* Layers of types that attend to all tokens, or to a window of them. */
@@ -485,7 +651,13 @@ static void read_heads(struct reader *r, const struct architecture *a, struct ap
 		(void)FAULT(r, one_of(r, kv_head_keys), "key-range", "%" PRId64
 			" heads of keys do not divide the %" PRId64 " heads of queries", d->kv_heads,
 			d->heads);
-	if (d->head_size < 1 || d->head_size % 2)
+}
+
+static void check_rotation(struct reader *r, const struct architecture *a, const struct ap_decoder *d)
+{
+	const struct ap_jv *head_size = a->has_head_size ? one_of(r, head_size_keys) : NULL;
+
+	if (!ap_diag_count(r->ctx->diag, AP_ERROR) && d->rotary && d->head_size % 2)
 		(void)FAULT(r, head_size ? head_size : one_of(r, head_keys), "key-range",
 			"makes heads of %" PRId64 " units; rotary positions turn pairs", d->head_size);
 }
@@ -508,6 +680,11 @@ static enum ap_status read_sequence(struct reader *r, const struct architecture 
 			"--sequence is not given: a sample has the %" PRId64
 			" tokens that the model takes at most",
 			limit);
+	if (o->sequence > limit && d->positions)
+		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_ERROR, AP_USAGE, NULL,
+			NULL, "--sequence %" PRId64 " is more than the %" PRId64
+			" positions that the model learns",
+			o->sequence, limit);
 	if (o->sequence > limit)
 		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_WARNING, AP_OK, NULL, NULL,
 			"--sequence %" PRId64 " is more than the %" PRId64 " tokens that the model takes",
@@ -565,13 +742,14 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	d.names = a->names;
 	d.hidden = count(&r, hidden_keys, MOST, 0);
 	d.layers = count(&r, layer_keys, LAYERS_MOST, 0);
-	d.inner = count(&r, inner_keys, MOST, 0);
+	d.inner = count(&r, inner_keys, INT64_C(4) * MOST, a->plain ? inner_of(&r, d.hidden) : 0);
 	d.vocabulary = count(&r, vocabulary_keys, MOST, 0);
 	read_heads(&r, a, &d);
-	d.activation = activation(&r);
+	d.activation = activation(&r, a->plain);
 	d.tied = flag(&r, "tie_word_embeddings", a->tied);
 	if (a->read)
 		a->read(&r, &d);
+	check_rotation(&r, a, &d);
 	want(&r, "is_encoder_decoder", false, "an encoder beside the decoder");
 	check_layer_types(&r, &d);
 	AP_TRY(read_dtype(&r, o, &d));

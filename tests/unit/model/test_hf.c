@@ -183,6 +183,84 @@ START_LOOP_TEST(built_as_computed, AP_COUNT(rows))
 }
 END_TEST
 
+/* Models with layer norms and without a gate: hidden 64, 3 layers, 4 heads, 500 words, 128 positions. */
+#define H INT64_C(64)
+#define L 3
+#define V INT64_C(500)
+#define POSITIONS INT64_C(128)
+static const struct other {
+	const char *text;
+	int64_t parameters, products; /* weights of all products */
+	const char *names[4];
+} others[] = {
+	{"\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 3, \"n_head\": 4, \"n_positions\": 128, "
+		"\"n_ctx\": 128, \"n_inner\": null, \"activation_function\": \"gelu_new\"",
+		V * H + POSITIONS * H + L * (12 * H * H + 13 * H) + 2 * H, L * 12 * H * H + V * H,
+		{"wpe.weight", "h.0.attn.c_attn.weight", "h.2.mlp.c_proj.bias", "ln_f.bias"}},
+	{"\"model_type\": \"gpt_neox\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+		"\"intermediate_size\": 256, \"max_position_embeddings\": 128, \"hidden_act\": \"gelu\"",
+		2 * V * H + L * (12 * H * H + 13 * H) + 2 * H, L * 12 * H * H + V * H,
+		{"gpt_neox.embed_in.weight", "gpt_neox.layers.1.attention.query_key_value.bias",
+			"gpt_neox.layers.0.mlp.dense_4h_to_h.weight", "embed_out.weight"}},
+	{"\"model_type\": \"opt\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+		"\"ffn_dim\": 256, \"max_position_embeddings\": 128, \"activation_function\": \"relu\", "
+		"\"word_embed_proj_dim\": 64, \"do_layer_norm_before\": true",
+		V * H + (POSITIONS + 2) * H + L * (12 * H * H + 13 * H) + 2 * H, L * 12 * H * H + V * H,
+		{"model.decoder.embed_positions.weight", "model.decoder.layers.0.fc1.bias",
+			"model.decoder.layers.2.self_attn.out_proj.weight",
+			"model.decoder.layers.2.final_layer_norm.weight"}},
+	{"\"model_type\": \"bloom\", \"n_embed\": 64, \"n_layer\": 3, \"n_head\": 4, \"n_inner\": null, "
+		"\"seq_length\": 128",
+		V * H + 2 * H + L * (12 * H * H + 13 * H) + 2 * H, L * 12 * H * H + V * H,
+		{"word_embeddings_layernorm.bias", "h.1.self_attention.query_key_value.weight",
+			"h.0.post_attention_layernorm.bias", "ln_f.weight"}},
+	{"\"model_type\": \"RefinedWebModel\", \"hidden_size\": 64, \"n_layer\": 3, \"n_head\": 4, "
+		"\"multi_query\": true, \"parallel_attn\": true, \"alibi\": false, \"bias\": false",
+		V * H + L * (H * (4 + 2) * 16 + 9 * H * H + 2 * H) + 2 * H,
+		L * (H * (4 + 2) * 16 + 9 * H * H) + V * H,
+		{"transformer.h.0.self_attention.query_key_value.weight", "transformer.h.0.input_layernorm.bias",
+			"transformer.h.2.mlp.dense_h_to_4h.weight", "transformer.ln_f.bias"}},
+	{"\"model_type\": \"falcon\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+		"\"num_kv_heads\": 2, \"new_decoder_architecture\": true, \"bias\": false",
+		V * H + L * (H * (4 + 2 * 2) * 16 + 9 * H * H + 4 * H) + 2 * H,
+		L * (H * (4 + 2 * 2) * 16 + 9 * H * H) + V * H,
+		{"transformer.h.0.ln_attn.weight", "transformer.h.0.ln_mlp.bias"}},
+	{"\"model_type\": \"mpt\", \"d_model\": 64, \"n_layers\": 3, \"n_heads\": 4, \"max_seq_len\": 128, "
+		"\"expansion_ratio\": 4, \"no_bias\": true, \"learned_pos_emb\": true, "
+		"\"attn_config\": {\"alibi\": true, \"attn_type\": \"multihead_attention\"}",
+		V * H + L * (12 * H * H + 2 * H) + H, L * 12 * H * H + V * H,
+		{"transformer.blocks.0.attn.Wqkv.weight", "transformer.blocks.0.norm_1.weight",
+			"transformer.blocks.2.ffn.down_proj.weight", "transformer.norm_f.weight"}},
+	{"\"model_type\": \"phi\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+		"\"intermediate_size\": 256, \"max_position_embeddings\": 128, \"hidden_act\": \"gelu_new\", "
+		"\"partial_rotary_factor\": 0.5, \"qk_layernorm\": false",
+		2 * V * H + V + L * (12 * H * H + 11 * H) + 2 * H, L * 12 * H * H + V * H,
+		{"model.layers.0.self_attn.dense.bias", "model.layers.0.mlp.fc1.weight", "model.final_layernorm.bias",
+			"lm_head.bias"}},
+};
+
+START_LOOP_TEST(others_are_built, AP_COUNT(others))
+{
+	const struct other *o = &others[_i];
+	const struct ap_model *m = build(ap_arena_printf(arena,
+		"{%s, \"vocab_size\": 500, \"torch_dtype\": \"float16\"}", o->text));
+	const struct ap_graph *g = load(m);
+	double want = 2. * (double)o->products + 2. * (double)(L * H * 2) * (SEQUENCE + 1) / 2;
+	double got = work(g) / (BATCH * SEQUENCE);
+
+	ck_assert_int_eq(ap_model_parameters(m), o->parameters);
+	ck_assert_int_eq(g->parameters, o->parameters);
+	ck_assert_msg(fabs(got / want - 1) < 0.0001, "%g FLOP per token, %g by the formula", got, want);
+	ck_assert_str_eq(messages(), "");
+	for (size_t k = 0; k < 4 && o->names[k]; k++)
+		(void)ap_model_find(m, o->names[k]);
+}
+END_TEST
+#undef H
+#undef L
+#undef V
+#undef POSITIONS
+
 /* Small operators attend to all tokens. */
 START_TEST(small_operators)
 {
@@ -315,6 +393,18 @@ static const struct damage {
 		AP_MEANING},
 	{"\"vocab_size\"", "\"is_encoder_decoder\": true, \"vocab_size\"", "an encoder beside the decoder is not built",
 		AP_MEANING},
+	{"\"llama\"", "\"opt\", \"word_embed_proj_dim\": 32", "/word_embed_proj_dim: words of other than 64 units",
+		AP_MEANING},
+	{"64", "60", "/num_attention_heads: makes heads of 15 units; rotary", AP_MEANING},
+	{"\"llama\",\n\"hidden_size\": 64", "\"gpt_neox\",\n\"hidden_size\": 60", "makes heads of 15 units; rotary",
+		AP_MEANING},
+	{"\"llama\"", "\"mpt\"", "expected an object \"attn_config\"", AP_MEANING},
+	{"\"llama\"", "\"mpt\", \"attn_config\": {}", "/attn_config: positions other than alibi are not built",
+		AP_MEANING},
+	{"\"llama\"", "\"phi\", \"qk_layernorm\": true", "/qk_layernorm: a norm of queries and keys is not built",
+		AP_MEANING},
+	{"\"llama\"", "\"gpt2\", \"activation_function\": \"silu\"", "/activation_function: expected \"gelu\" or "
+		"\"relu\"", AP_MEANING},
 	{"\"vocab_size\"", "\"sliding_window\": \"4k\", \"vocab_size\"", "/sliding_window: expected an integer from 1",
 		AP_MEANING},
 };
