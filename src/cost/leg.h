@@ -48,7 +48,7 @@ struct ap_path_weights {
  * others. A bucket of b bytes takes at least L + b (T - L) / M, with T the time of one filled to the
  * fusion's limit of M bytes, or without a limit, to no end, and L that of an empty one: so it takes the sum
  * of its members' legs without latencies, and, since b <= M, of their shares, L b / M each; or, if it has
- * no more than n members, of an nth of their calls, L.
+ * no more than n members, of an nth of their calls, L; or of one member's whole call.
  */
 void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_op_cost *cost, struct ap_legs *out);

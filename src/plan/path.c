@@ -56,9 +56,12 @@ struct pass {
 
 enum { THERE, AGAIN, BACK, WAYS };
 
-/* How latencies of buckets are counted: a share for each byte, or an nth of a call for each member. */
+/* How latencies of buckets are counted: a share for each byte, or an nth of a call for each member, or the
+ * call of one operator. */
 struct latency {
-	double share, call;
+	double share, nth;
+	ap_id one; /* AP_NONE: none */
+	double part; /* of its calls, which may be in one bucket */
 };
 
 struct tracing {
@@ -639,7 +642,7 @@ static double bucketed_s(const struct tracing *x, ap_id node, const struct laten
 {
 	const double *s = &x->leg[node].s[leg];
 
-	return s[0] + l->share * s[1] + l->call * s[2];
+	return s[0] + l->share * s[1] + (node == l->one ? l->part : l->nth) * s[2];
 }
 
 static void count_bucketed(struct tracing *x, ap_id node, const struct latency *l, enum ap_leg leg,
@@ -649,7 +652,7 @@ static void count_bucketed(struct tracing *x, ap_id node, const struct latency *
 
 	s[0] = times;
 	s[1] = times * l->share;
-	s[2] = times * l->call;
+	s[2] = times * (node == l->one ? l->part : l->nth);
 }
 
 static int32_t stage_of(const struct tracing *x, ap_id node)
@@ -657,8 +660,19 @@ static int32_t stage_of(const struct tracing *x, ap_id node)
 	return x->w.x.stage[x->w.x.part_of[node]];
 }
 
-/* For each stage, counts latencies of buckets in the way that has most of them in this plan. */
-static struct latency *latencies(struct tracing *x, enum ap_leg leg)
+/* How many collectives of one kind an operator may have for its parameters. */
+static double parameters(const struct tracing *x, ap_id node)
+{
+	double n = 0;
+
+	for (uint32_t k = 0; k < x->p->graph->node[node].bound.nin; k++)
+		n += x->p->task[node].in[k].kind == AP_TENSOR_PARAM || x->p->task[node].in[k].returns;
+	return n;
+}
+
+/* For each stage, counts latencies of buckets in the way that has most of them in this plan: of one operator,
+ * the one of highest rank. */
+static struct latency *latencies(struct tracing *x, enum ap_leg leg, const double *rank)
 {
 	int32_t nstage = x->w.x.nstage;
 	struct latency *out = AP_NEW_N(x->ctx->scratch, struct latency, nstage);
@@ -666,19 +680,56 @@ static struct latency *latencies(struct tracing *x, enum ap_leg leg)
 	double *call_s = AP_NEW_N(x->ctx->scratch, double, nstage);
 	double *most = AP_NEW_N(x->ctx->scratch, double, nstage); /* members of a bucket */
 
+	for (int32_t s = 0; s < nstage; s++)
+		out[s].one = AP_NONE;
 	for (ap_id i = 0; i < x->p->graph->nnode; i++) {
 		int32_t stage = stage_of(x, i);
+		const double *t = &x->leg[i].s[leg];
 
-		share_s[stage] += x->leg[i].s[leg + 1];
-		call_s[stage] += x->leg[i].s[leg + 2];
-		for (uint32_t k = 0; k < x->p->graph->node[i].bound.nin; k++)
-			most[stage] += x->p->task[i].in[k].kind == AP_TENSOR_PARAM ||
-				x->p->task[i].in[k].returns;
+		share_s[stage] += t[1];
+		call_s[stage] += t[2];
+		most[stage] += parameters(x, i);
+		if (t[2] > 0 && rank[i] > 0 && (out[stage].one == AP_NONE || rank[i] > rank[out[stage].one]))
+			out[stage].one = i;
 	}
-	for (int32_t s = 0; s < nstage; s++)
-		out[s] = most[s] > 0 && call_s[s] / most[s] > share_s[s] ? (struct latency){0, 1 / most[s]}
-									 : (struct latency){1, 0};
+	for (int32_t s = 0; s < nstage; s++) {
+		double nth = most[s] > 0 ? 1 / most[s] : 0;
+		double part = out[s].one == AP_NONE ? 0 : 1 / parameters(x, out[s].one);
+		double one_s = part > 0 ? part * x->leg[out[s].one].s[leg + 2] : 0;
+
+		if (one_s > share_s[s] && one_s >= nth * call_s[s])
+			out[s].part = part;
+		else
+			out[s] = nth * call_s[s] > share_s[s] ? (struct latency){0, nth, AP_NONE, 0}
+							      : (struct latency){1, 0, AP_NONE, 0};
+	}
 	return out;
+}
+
+/* Operators by the order in which their gradients are complete; 0: never, or in several places. */
+static const double *completion_rank(const struct tracing *x, const struct slots *s, const ap_id *by)
+{
+	const struct ap_parts *parts = &x->w.x;
+	double *rank = AP_NEW_N(x->ctx->scratch, double, x->p->graph->nnode), n = 0;
+
+	for (uint32_t i = 0; i < s->t->first[s->t->nstage]; i++) {
+		const struct pass *pass = &x->pass[s->part[i]][s->t->slot[i].slot.pass];
+
+		if (x->w.part[s->part[i]].last_slot != i)
+			continue;
+		for (uint32_t k = 0; k < pass->runs.n; k++) {
+			ap_id node = pass->runs.v[k].node;
+
+			n++;
+			if (pass->runs.v[k].kind == RUN_AGAIN)
+				continue;
+			for (uint32_t g = parts->first_gradient[node]; g < parts->first_gradient[node + 1];
+				g++)
+				if (by[parts->gradient[g].node] == node)
+					rank[parts->gradient[g].node] = n;
+		}
+	}
+	return rank;
 }
 
 /* The exchange of the gradients that the backward run of a node completes, in seconds; counted so often. */
@@ -842,7 +893,7 @@ void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	struct slots slots;
 	struct leave leave;
 	const ap_id *by;
-	double *there, *back;
+	double *there, *back, *bytes_s;
 
 	x.passed = AP_NEW_N(ctx->arena, struct ap_legs, n);
 	ap_whole_step_make(ctx, p, false, &x.w);
@@ -855,8 +906,11 @@ void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	list_slots(&x, &slots);
 	lay_out(&x, &slots);
 	by = completions(&x);
-	x.exchange = latencies(&x, AP_LEG_EXCHANGE);
-	x.gather = latencies(&x, AP_LEG_OPTIMIZER);
+	x.exchange = latencies(&x, AP_LEG_EXCHANGE, completion_rank(&x, &slots, by));
+	bytes_s = AP_NEW_N(ctx->scratch, double, n);
+	for (ap_id i = 0; i < n; i++)
+		bytes_s[i] = x.leg[i].s[AP_LEG_OPTIMIZER];
+	x.gather = latencies(&x, AP_LEG_OPTIMIZER, bytes_s);
 	find_leave(&x, &slots, by, &leave);
 	count_leave(&x, &slots, by, &leave);
 	for (ap_id i = 0; i < n; i++)
