@@ -910,6 +910,13 @@ static bool wide_gradients(const struct facts *f, const struct run *run)
 		holds(f->precision, "reduce-fp32") || holds(f->precision, "fp32 grad");
 }
 
+/* Do products run beside the collectives of their results, as the row has it? A recipe may say either. */
+static bool overlaps_products(const struct facts *f)
+{
+	return holds(f->overlap, "use-mc2") || holds(f->overlap, "tp-comm-overlap") ||
+		holds(f->overlap, "AsyncTP") || (begins(f->overlap, "TP/") && !holds(f->overlap, "recipe"));
+}
+
 static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 {
 	const struct { const char *key; int64_t n; } degrees[] = {{"tp", run->tp}, {"pp", run->pp},
@@ -985,6 +992,7 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 		{"gradient_fp32_sync", wide_gradients(f, run) ? "true" : "false"},
 		{"overlap_grad_reduce", run->framework->behind && !holds(f->overlap, "overlap-grad-reduce")
 			? "false" : NULL},
+		{"tp_comm_overlap", overlaps_products(f) ? "true" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},
 	};

@@ -282,6 +282,7 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->gradient_fp32_sync = o->gradient_fp32_sync;
 	step->force_fp32 = o->force_fp32_communication;
 	step->exchange_behind = !o->overlap_grad_reduce;
+	step->product_overlap = o->tp_comm_overlap && step->executor == AP_EXECUTOR_GENERIC;
 	step->gradients_mean = o->gradients_mean;
 	step->alltoall = o->enable_alltoall;
 	step->recompute_keeps_comm = !o->mp_comm_recompute;

@@ -248,6 +248,11 @@ static bool trains(const struct ap_settings *o)
 	return o->run_phase == AP_RUN_TRAINING;
 }
 
+static bool sums_where_it_is_read(const struct ap_settings *o)
+{
+	return ap_route_at((size_t)o->executor)->executor == AP_EXECUTOR_GENERIC;
+}
+
 static bool fuses(const struct ap_settings *o)
 {
 	return o->comm_fusion_openstate;
@@ -263,6 +268,7 @@ static const struct need {
 	{AP_SET_gradients_mean, AP_SET_run_phase, trains},
 	{AP_SET_gradient_fp32_sync, AP_SET_run_phase, trains},
 	{AP_SET_overlap_grad_reduce, AP_SET_run_phase, trains},
+	{AP_SET_tp_comm_overlap, AP_SET_executor, sums_where_it_is_read},
 	{AP_SET_all_reduce_fusion_config, AP_SET_run_phase, trains},
 	{AP_SET_recompute, AP_SET_run_phase, trains},
 	{AP_SET_optimizer, AP_SET_run_phase, trains},

@@ -471,6 +471,8 @@ static void megatron_optimizer(struct words *w)
 	const struct ap_step *step = w->p->step;
 	bool dealt = step->optimizer_sharding, exchanged = w->x->hybrid.dp * w->x->hybrid.cp > 1;
 
+	if (step->product_overlap)
+		line(w, "--tp-comm-overlap");
 	if (!step->training)
 		return;
 	if (dealt)

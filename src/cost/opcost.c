@@ -9,6 +9,7 @@
 #include "cost/kernel.h"
 #include "cost/move.h"
 #include "cost/task.h"
+#include "hw/group.h"
 #include "rule/attend.h"
 #include "shard/layout.h"
 
@@ -265,26 +266,32 @@ static double forward_s(const struct ap_opcost *x)
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
 
-/* Gradients of a product: dA = dC B' (m x k over n), dB = A' dC (k x n over m). */
+static double product_bytes(const struct ap_opcost *x)
+{
+	return ap_opcost_in(x, 0) + ap_opcost_in(x, 1) + ap_opcost_computed(x, 0);
+}
+
+/* Of a product's first operand: dA = dC B' (m x k over n). */
+static double operand_gradient_s(const struct ap_opcost *x)
+{
+	struct ap_kernel k = kernel_of(x), d = k;
+
+	d.bytes = product_bytes(x);
+	d.n = k.k;
+	d.k = k.n;
+	return ap_kernel_time_s(x->chip, &d);
+}
+
+/* Gradients of a product: that of the first operand, and dB = A' dC (k x n over m). */
 static double gemm_backward_s(const struct ap_opcost *x)
 {
-	struct ap_kernel k = kernel_of(x), d;
-	double time_s = 0;
+	struct ap_kernel k = kernel_of(x), d = k;
+	double time_s = x->t->in[0].grad ? operand_gradient_s(x) : 0;
 
-	k.bytes = ap_opcost_in(x, 0) + ap_opcost_in(x, 1) + ap_opcost_computed(x, 0);
-	if (x->t->in[0].grad) {
-		d = k;
-		d.n = k.k;
-		d.k = k.n;
-		time_s += ap_kernel_time_s(x->chip, &d);
-	}
-	if (x->t->in[1].grad) {
-		d = k;
-		d.m = k.k;
-		d.k = k.m;
-		time_s += ap_kernel_time_s(x->chip, &d);
-	}
-	return time_s;
+	d.bytes = product_bytes(x);
+	d.m = k.k;
+	d.k = k.m;
+	return time_s + (x->t->in[1].grad ? ap_kernel_time_s(x->chip, &d) : 0);
 }
 
 static double gradients_part(const struct ap_opcost *x)
@@ -385,11 +392,18 @@ static void run_again(struct ap_opcost *x)
 	x->c->backward_s += x->c->recompute_s;
 }
 
-/* Of c parts the first is there; while each but the last is worked on, the next one comes. */
+/* Of c parts the first is there; while each but the last is worked on, the next one comes. Where products
+ * run beside the collectives of their results, the last part goes when all is worked on, and back, the first
+ * comes before: the gradient of the operand is worked on beside. */
 static void cover(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches, parts, n = 0;
 
+	if (x->step->product_overlap && is_gemm(x->b) && !x->t->measured) {
+		x->c->covered_s = x->c->forward_s / times;
+		x->c->covered_back_s = x->t->in[0].grad ? operand_gradient_s(x) : 0;
+		return;
+	}
 	for (int i = 0; i < x->b->nin; i++)
 		n += ap_rule_holds(x->b->rounds, i);
 	if (n == 0)
@@ -403,10 +417,15 @@ double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, co
 	const char **algorithm)
 {
 	double s = ap_comm_time_s(pr, c, algorithm);
+	double covered_s = c->phase == AP_PHASE_BACKWARD ? cost->covered_back_s : cost->covered_s, parts;
 
-	if (c->kind != AP_COLL_RING)
+	if (c->kind == AP_COLL_RING)
+		return fmax(0, s - covered_s);
+	if (c->result < 0 || c->phase == AP_PHASE_GRADIENT || c->phase == AP_PHASE_OPTIMIZER ||
+		covered_s <= 0)
 		return s;
-	return fmax(0, s - (c->phase == AP_PHASE_BACKWARD ? cost->covered_back_s : cost->covered_s));
+	parts = (double)ap_axes_size(&c->axes);
+	return fmax(s / parts, s - covered_s * (parts - 1) / parts);
 }
 
 static void communicate(void *user, const struct ap_comm *comm)

@@ -125,6 +125,8 @@ struct ap_step {
 	bool gradient_fp32_sync; /* 16-bit gradients travel as float32 */
 	bool force_fp32; /* so does all else that is reduced */
 	bool exchange_behind; /* gradients are exchanged behind all passes, not beside the backward ones */
+	bool product_overlap; /* a product's work and the collective of its result run in parts beside each
+	                         other (generic) */
 	bool gradients_mean; /* summed gradients are divided by the size of their group */
 	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */
 	unsigned recompute; /* enum ap_recompute, bits: of all layers, beside the graph's flags */

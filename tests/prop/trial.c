@@ -77,6 +77,7 @@ static void random_step(struct trial *t)
 	s->gradients_mean = one_in(t, 4);
 	s->training = !one_in(t, 10);
 	s->optimizer = s->training ? random_optimizer(t) : NULL;
+	s->product_overlap = s->executor == AP_EXECUTOR_GENERIC && s->shard_size < 0; /* no draw: cases stay */
 }
 
 /* Micro-batches where everything that carries the batch is even. */
@@ -117,13 +118,14 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 
 	t->machine = ap_arena_printf(t->f.ctx.arena, "%" PRId64 " x %s, %" PRId64 " a server, %s, "
 		"%s, %" PRId64 " micro-batches, %" PRId64 " in flight, %s batch, shards %s of %" PRId64
-		" from %" PRId64 " bytes at level %d, gradients %s, %s the passes", ndev, chip, per_server,
+		" from %" PRId64 " bytes at level %d, gradients %s, %s the passes%s", ndev, chip, per_server,
 		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
 		s->training ? s->optimizer->name : "inference", s->micro_batches, ap_step_in_flight(s, 0, 0),
 		s->full_batch ? "full" : "cut", s->optimizer_sharding ? "on" : "off", s->shard_size,
 		s->shard_threshold_bytes, s->optimizer_level,
 		s->gradient_fp32_sync ? "in float32" : "as they are",
-		s->exchange_behind ? "behind" : "beside");
+		s->exchange_behind ? "behind" : "beside",
+		s->product_overlap ? ", products beside their collectives" : "");
 }
 
 void trial_impose(struct trial *t)

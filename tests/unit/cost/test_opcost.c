@@ -111,6 +111,36 @@ START_TEST(gradients_are_added_up)
 }
 END_TEST
 
+/* A product over 4 ranks beside its collective: of that there is at least a quarter left, and what three quarters of
+ * the kernel do not cover. */
+START_TEST(products_run_beside_their_collectives)
+{
+	struct fixture f;
+	struct ap_op_cost apart, beside;
+
+	for (int devices = 2; devices <= 4; devices += 2) {
+		double parts = devices;
+
+		fixture_open(&f, devices, devices, "a100-80");
+		f.step.executor = AP_EXECUTOR_GENERIC;
+		fixture_graph(&f, GRAPH);
+		price(&f, "down", devices == 2 ? "k=2" : "k=4", &apart);
+		f.step.product_overlap = true;
+		price(&f, "down", devices == 2 ? "k=2" : "k=4", &beside);
+		ck_assert_double_gt(apart.forward_comm_s, apart.forward_s);
+		near(beside.forward_comm_s, apart.forward_comm_s - apart.forward_s * (parts - 1) / parts);
+		ck_assert_double_eq(beside.forward_s, apart.forward_s);
+		ck_assert_double_eq(beside.backward_comm_s, apart.backward_comm_s);
+		price(&f, "loss", "A=2 B=1", &beside); /* no product */
+		f.step.product_overlap = false;
+		price(&f, "loss", "A=2 B=1", &apart);
+		ck_assert_double_gt(apart.forward_comm_s, 0);
+		ck_assert_double_eq(beside.forward_comm_s, apart.forward_comm_s);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 /* What a search charges. */
 static int64_t charged(struct fixture *f, const char *name, const struct ap_op_cost *c)
 {
