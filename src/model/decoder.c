@@ -433,6 +433,16 @@ static ap_id apply(const struct decoder *l, const char *scope, const char *param
 	return ap_model_reshape(m, scope, y, tokens_of(l), ap_model_name(m, cell, "tokens"));
 }
 
+/* The norm behind a part, if there is one. */
+static ap_id post_normed(const struct decoder *l, const char *scope, const char *param, const char *cell,
+	ap_id y)
+{
+	if (!cell)
+		return y;
+	return norm(l, ap_arena_printf(ap_model_arena(l->m), "%s/%s-%s", scope, cell, l->names->norm_class),
+		ap_model_name(l->m, param, cell), y, cell);
+}
+
 static ap_id block(const struct decoder *l, ap_id x)
 {
 	const struct ap_decoder_names *n = l->names;
@@ -450,10 +460,12 @@ static ap_id block(const struct decoder *l, ap_id x)
 	ap_model_prefix(m, ap_arena_printf(arena, "layers.%d.", number));
 	rows = normed(l, scope, param, n->norm1, x);
 	y = apply(l, scope, param, n->attention, n->attention_class, attention, rows);
+	y = post_normed(l, scope, param, n->post1, y);
 	y = ap_model_binary(m, scope, "Add", x, y, "middle");
 	if (n->norm2)
 		rows = normed(l, scope, param, n->norm2, l->p->parallel ? x : y);
 	x = apply(l, scope, param, part, class, feed_forward, rows);
+	x = post_normed(l, scope, param, n->post2, x);
 	x = ap_model_binary(m, scope, "Add", y, x, "out");
 	ap_model_prefix(m, "");
 	return x;

@@ -27,6 +27,7 @@ struct ap_decoder_names {
 	const char *qkv; /* one product instead of three */
 	const char *query_norm, *key_norm;
 	const char *norm_class, *norm1, *norm2; /* norm2 is NULL if one norm serves both parts */
+	const char *post1, *post2; /* norms of what the parts give, before it is added; NULL: none */
 	const char *feed_forward, *feed_forward_class; /* "mlp"; "": its parameters are the block's */
 	const char *gate, *up, *down; /* no gate: up alone; one product of both: gate alone */
 	const char *experts_part, *router, *experts; /* "block_sparse_moe", "gate", "experts" */

@@ -141,6 +141,24 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 		.norm2 = "post_attention_layernorm", .feed_forward = "mlp", .gate = "gate_proj",
 		.up = "up_proj", .down = "down_proj", .final_cell = "norm", .final_norm = "model.norm",
 		.head = "lm_head"},
+	chatglm_names = {CLASSES("ChatGLM"), .embedding_cell = "word_embeddings-Embedding",
+		.embedding = "transformer.embedding.word_embeddings.weight", .blocks_cell = "layers",
+		.blocks = "transformer.encoder.layers", .attention = "self_attention",
+		.qkv = "query_key_value",
+		.output = "dense", .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm",
+		.feed_forward = "mlp", .gate = "dense_h_to_4h", .down = "dense_4h_to_h",
+		.final_cell = "final_layernorm", .final_norm = "transformer.encoder.final_layernorm",
+		.head = "transformer.output_layer"},
+#define GEMMA_NAMES CLASSES("Gemma"), .embedding_cell = "embed_tokens-Embedding", \
+	.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers", \
+	.attention = "self_attn", .query = "q_proj", .key = "k_proj", .value = "v_proj", .output = "o_proj", \
+	.norm1 = "input_layernorm", .post1 = "post_attention_layernorm", \
+	.norm2 = "pre_feedforward_layernorm", \
+	.post2 = "post_feedforward_layernorm", .feed_forward = "mlp", .gate = "gate_proj", .up = "up_proj", \
+	.down = "down_proj", .final_cell = "norm", .final_norm = "model.norm", .head = "lm_head"
+	gemma2_names = {GEMMA_NAMES},
+	gemma3_names = {GEMMA_NAMES, .query_norm = "q_norm", .key_norm = "k_norm"},
+#undef GEMMA_NAMES
 	gpt2_names = {CLASSES("GPT2"), .embedding_cell = "wte-Embedding", .embedding = "wte.weight",
 		.positions = "wpe.weight", .blocks_cell = "h", .blocks = "h", .attention = "attn",
 		.qkv = "c_attn",
@@ -190,6 +208,19 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 		.output = "dense", .norm1 = "input_layernorm", .feed_forward = "mlp", .up = "fc1",
 		.down = "fc2",
 		.final_cell = "final_layernorm", .final_norm = "model.final_layernorm", .head = "lm_head"};
+
+static void chatglm(struct reader *r, struct ap_decoder *d)
+{
+	bool shared = flag(r, "multi_query_attention", true);
+
+	d->fused_qkv = d->fused_gate = true;
+	d->qkv_bias = flag(r, "add_qkv_bias", false);
+	d->kv_heads = shared ? d->kv_heads : d->heads;
+	want(r, "add_bias_linear", false, "a block with biases");
+	want(r, "rmsnorm", true, "a block with layer norms");
+	want(r, "post_layer_norm", true, "an end without a norm");
+	want(r, "apply_residual_connection_post_layernorm", false, "a sum of what norms give");
+}
 
 /* What GPT and most of its kind have: layer norms, biases everywhere, GeLU. */
 static void all_biases(struct ap_decoder *d)
@@ -385,6 +416,9 @@ static const struct architecture {
 	{"phi3", "Phi3", &phi3_names, 0, 0, 4096, false, true, false, false, phi3},
 	{"internlm2", "InternLM2", &internlm2_names, 0, 0, 2048, false, true, false, false, internlm2},
 	{"baichuan", "Baichuan", &baichuan_names, 0, 0, 4096, false, false, false, false, baichuan},
+	{"chatglm", "ChatGLM", &chatglm_names, 0, 0, 2048, false, true, true, false, chatglm},
+	{"gemma2", "Gemma2", &gemma2_names, 4, 256, 8192, true, true, true, false, llama},
+	{"gemma3_text", "Gemma3ForCausal", &gemma3_names, 4, 256, 131072, true, true, true, false, llama},
 	{"gpt2", "GPT2", &gpt2_names, 0, 0, 1024, true, false, false, true, gpt2},
 	{"gpt_neox", "GPTNeoX", &gpt_neox_names, 0, 0, 2048, false, false, false, true, gpt_neox},
 	{"opt", "OPT", &opt_names, 0, 0, 2048, true, false, false, true, opt},
@@ -425,9 +459,9 @@ static const char *all_types(struct ap_arena *arena)
 /* Other model types that are published: their blocks are not built. */
 static bool is_other(const char *type)
 {
-	static const char *const others[] = {"bert", "chatglm", "deepseek_v2", "deepseek_v3", "gemma",
-		"gemma2", "gemma3", "gemma3_text", "gpt_oss", "kimi_k2", "qwen2_moe", "t5", "vit", "glm",
-		"glm4", "llama4", "qwen2_vl", "qwen3_vl", "roberta"};
+	static const char *const others[] = {"bert", "deepseek_v2", "deepseek_v3", "gemma", "gemma3",
+		"gpt_oss", "kimi_k2", "qwen2_moe", "t5", "vit", "glm", "glm4", "llama4", "qwen2_vl",
+		"qwen3_vl", "roberta"};
 
 	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (!strcmp(others[i], type))
@@ -498,7 +532,10 @@ static bool is_harmless(const char *key)
 		"bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
 		"skip_bias_add_qkv", "init_config", "init_device", "layerdrop", "hidden_dropout",
 		"norm_type", "attention_probs_dropout_prob", "scale_attn_weights",
-		"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"};
+		"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
+		"attn_logit_softcapping", "final_logit_softcapping", "sliding_window_size",
+		"sliding_window_pattern", "layernorm_epsilon", "apply_query_key_layer_scaling",
+		"fp32_residual_connection", "original_rope"};
 	static const char *const ends[] = {"_token_id", "_dropout", "_pdrop", "_dropout_prob", "_eps",
 		"_theta", "_index", "_std"};
 	size_t len = strlen(key);

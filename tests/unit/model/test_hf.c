@@ -106,6 +106,12 @@ static const struct row {
 	{"internlm2", "\"bias\": false, ", 96, 2, 6, 3, 16, 200, 500},
 	{"internlm2", "", 96, 2, 6, 3, 16, 200, 500, .bias = 12 * 16 + 96},
 	{"baichuan", "", 96, 2, 6, 6, 16, 200, 500},
+	{"chatglm", "\"kv_channels\": 16, \"add_qkv_bias\": true, \"multi_query_attention\": true, \"rmsnorm\": true, "
+		"\"add_bias_linear\": false, ", 96, 2, 6, 2, 16, 200, 500, .bias = 10 * 16},
+	{"gemma2", "\"head_dim\": 32, \"query_pre_attn_scalar\": 224, \"sliding_window\": 4096, ", 96, 2, 6, 2, 32, 200,
+		500, .tied = 1, .norms = 2 * 96},
+	{"gemma3_text", "\"head_dim\": 32, \"sliding_window_pattern\": 6, ", 96, 2, 6, 2, 32, 200, 500, .tied = 1,
+		.norms = 2 * 96 + 2 * 32},
 };
 
 static const char *config(const struct row *r)
@@ -323,6 +329,13 @@ START_TEST(names_of_checkpoints)
 			"model.layers.0.attention.wo.bias", "model.layers.0.feed_forward.w1.weight",
 			"model.layers.0.attention_norm.weight", "model.layers.0.ffn_norm.weight", "output.weight"}},
 		{12, {"model.layers.0.self_attn.W_pack.weight"}},
+		{13, {"transformer.embedding.word_embeddings.weight",
+			"transformer.encoder.layers.0.self_attention.query_key_value.bias",
+			"transformer.encoder.layers.1.mlp.dense_h_to_4h.weight",
+			"transformer.encoder.final_layernorm.weight", "transformer.output_layer.weight"}},
+		{14, {"model.layers.0.post_feedforward_layernorm.weight",
+			"model.layers.1.pre_feedforward_layernorm.weight"}},
+		{15, {"model.layers.0.self_attn.k_norm.weight"}},
 	};
 
 	for (size_t i = 0; i < AP_COUNT(want); i++) {
