@@ -156,7 +156,7 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 	const struct ap_table_legs *legs, const struct ap_table_pool *pool, const struct ap_path *path,
 	uint64_t work, const struct ap_table **weighted, struct ap_choice *c)
 {
-	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	const struct ap_engine *exact = ap_engine_of_parts();
 	int64_t limit = ap_choose_limit_bytes(rq);
 	struct ap_budget budget = {.work = work / ENGINE_STEPS + 1, .table_bytes = rq->budget.table_bytes,
 		.no_fold = rq->budget.no_fold, .gap = AP_ANY_OPTIMUM};

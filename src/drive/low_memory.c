@@ -72,7 +72,7 @@ static bool try_recursion(struct leaning *l)
 
 static bool try_exact(struct leaning *l)
 {
-	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	const struct ap_engine *exact = ap_engine_of_parts();
 	struct ap_choice c = {.outcome = AP_OUT_LIMIT};
 	struct ap_request rq = *l->rq;
 	const struct ap_table *t;

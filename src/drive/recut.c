@@ -60,7 +60,7 @@ static const int32_t *const *plan_at(struct ap_ctx *ctx, const struct ap_request
 	const int32_t *const *counts = NULL;
 	struct ap_choice c = {0};
 
-	ap_engine_find("dynamic_programming")->solve(ctx, &p, &budget, &c);
+	ap_engine_of_parts()->solve(ctx, &p, &budget, &c);
 	*work += c.work;
 	if (ap_choice_any(&c))
 		counts = ap_chosen_counts(ctx, t, c.pick);

@@ -239,7 +239,7 @@ const int32_t *const *ap_rival_batch(struct ap_rivals *r, const struct ap_reques
 static bool choose(struct ap_ctx *ctx, const struct ap_request *rq, const int32_t *const *fixed,
 	const struct ap_table *wider, struct ap_chosen *c)
 {
-	const struct ap_engine *exact = ap_engine_find("dynamic_programming");
+	const struct ap_engine *exact = ap_engine_of_parts();
 
 	if (ap_choose(ctx, rq, exact, fixed, &(struct ap_hints){.wider = wider}, c) != AP_OK)
 		return false;

@@ -132,7 +132,7 @@ static const int32_t *const *choose(struct anew *x, const struct ap_request *rq,
 	struct ap_hints hints = {.wider = x->r->table};
 	struct ap_chosen c = {0};
 
-	if (ap_choose(&x->quiet, rq, ap_engine_find("dynamic_programming"), fixed, &hints, &c) != AP_OK)
+	if (ap_choose(&x->quiet, rq, ap_engine_of_parts(), fixed, &hints, &c) != AP_OK)
 		return NULL;
 	x->work += c.choice.work;
 	return ap_choice_any(&c.choice) ? ap_chosen_counts(&x->quiet, c.table, c.choice.pick) : NULL;

@@ -29,6 +29,15 @@ const struct ap_engine *ap_engine_find(const char *name)
 	return NULL;
 }
 
+const struct ap_engine *ap_engine_of_parts(void)
+{
+	size_t i = 0;
+
+	while (!(engines[i].flags & AP_ENGINE_PARTS))
+		i++;
+	return &engines[i];
+}
+
 bool ap_engine_closed(const struct ap_budget *budget, const struct ap_choice *c)
 {
 	return c->outcome == AP_OUT_OPTIMAL || c->outcome == AP_OUT_INFEASIBLE ||

@@ -36,7 +36,8 @@ enum {
 	AP_ENGINE_NEXT = 4, /* needs `next` in every node that has a choice */
 	AP_ENGINE_NARROW = 8, /* may run on the result of ap_narrow(); others share nothing with
 	                         it */
-	AP_ENGINE_SMALLEST = 16 /* returns the lexicographically smallest of equal optima */
+	AP_ENGINE_SMALLEST = 16, /* returns the lexicographically smallest of equal optima */
+	AP_ENGINE_PARTS = 32 /* solves what parts of a search ask for themselves: one row has it */
 };
 
 struct ap_engine {
@@ -50,6 +51,9 @@ struct ap_engine {
 
 /* The engine of a name, or NULL. */
 const struct ap_engine *ap_engine_find(const char *name);
+
+/* The exact engine of AP_ENGINE_PARTS. */
+const struct ap_engine *ap_engine_of_parts(void);
 
 /* Has an answer proven as much as is asked for? */
 bool ap_engine_closed(const struct ap_budget *budget, const struct ap_choice *c);
