@@ -54,6 +54,7 @@ struct driving {
 	bool refused; /* memory ran out in a part of the search */
 	double lower_bound_s;
 	const struct ap_plan *improved; /* the last plan that was improved, as far as improved_steps go */
+	bool improved_deep;
 	uint64_t improved_steps; /* UINT64_MAX: no trial is left */
 	uint64_t round; /* most steps of the engine's present round */
 	double step_bound_s; /* 0: none known */
@@ -804,16 +805,18 @@ static void look_back(struct driving *d)
 
 /* Improves the best plan, with as many steps as a part of those so far: whatever the limit of work, so that
  * what follows begins with the same plan. */
-static enum ap_status improve(struct driving *d)
+static enum ap_status improve_by(struct driving *d, bool deep)
 {
 	struct ap_rivals *r = into(d);
 	uint64_t share = d->steps / IMPROVED_PART;
 	struct ap_improving x = {.ctx = d->ctx, .completer = r->completer, .fixed = r->fixed,
-		.scratch = r->sketches, .steps = share > LEAST_IMPROVED ? share : LEAST_IMPROVED};
+		.scratch = r->sketches, .deep = deep,
+		.steps = share > LEAST_IMPROVED ? share : LEAST_IMPROVED};
 	const struct ap_plan *p;
 
 	if (!r->best || ap_ctx_stopped(d->ctx) ||
-		(r->best == d->improved && x.steps / AGAIN_IMPROVED < d->improved_steps))
+		(r->best == d->improved && deep <= d->improved_deep &&
+			x.steps / AGAIN_IMPROVED < d->improved_steps))
 		return AP_OK;
 	d->improved_steps = x.steps;
 	d->steps += x.steps;
@@ -828,9 +831,24 @@ static enum ap_status improve(struct driving *d)
 		ap_rival_take(r, p);
 	}
 	d->improved = r->best;
+	d->improved_deep = deep;
 	if (x.done)
 		d->improved_steps = UINT64_MAX;
 	return AP_OK;
+}
+
+static enum ap_status improve(struct driving *d)
+{
+	return improve_by(d, false);
+}
+
+/* Once bounding is done: all trials are made, unless no plan is faster. */
+static enum ap_status improve_deep(struct driving *d)
+{
+	const struct ap_plan *best = into(d)->best;
+
+	return best && best->prediction.step_time_s <= d->step_bound_s * (1 + d->rq->step_gap) ? AP_OK
+		: improve_by(d, true);
 }
 
 static enum ap_status next_round(struct driving *d)
@@ -872,7 +890,7 @@ static enum ap_status search_rounds(struct driving *d)
 		AP_TRY(run_part(d, tell));
 		AP_TRY(run_part(d, find_step_bound));
 		AP_TRY(run_part(d, settle));
-		AP_TRY(run_part(d, improve));
+		AP_TRY(run_part(d, improve_deep));
 		AP_TRY(run_part(d, tell));
 		if (is_settled(d, &d->chosen.choice) || ap_ctx_stopped(d->ctx) ||
 			d->round > UINT64_MAX / ROUND_GROWTH)
@@ -1028,7 +1046,7 @@ static enum ap_status search_route(struct driving *d)
 	if (d->rq->baselines_only)
 		return AP_OK;
 	AP_TRY(run_part(d, find_routed));
-	return run_part(d, improve);
+	return run_part(d, improve_deep);
 }
 
 static void save_cut(const struct driving *d, struct ap_found *f)

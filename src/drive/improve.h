@@ -5,6 +5,10 @@
  * cut alike (those of repeated layers) another candidate, alone or together with what their neighbours
  * then do best, and is simulated. Groups that take most of the step come first; of their candidates those
  * whose operators and redistributions, with the gradient exchange charged or not, cost less.
+ *
+ * A deep improvement goes on where no such trial is faster: with all other candidates, those that cost least
+ * more first; with runs, in which one group more at a time changes beside those that did; with equal
+ * operators apart; and from the fastest of the plans that were tried, until some in a row have led to none.
  */
 #ifndef AP_DRIVE_IMPROVE_H
 #define AP_DRIVE_IMPROVE_H
@@ -17,6 +21,7 @@ struct ap_improving {
 	struct ap_completer *completer; /* decides what a checkpoint does not hold; NULL: nothing does */
 	const int32_t *const *fixed; /* rows that stay as they are; may be NULL */
 	struct ap_arena *scratch; /* for one plan at a time */
+	bool deep;
 	uint64_t steps; /* that may be taken, in inner steps of a search; reduced by those taken */
 	bool done; /* set: no trial is left that is faster */
 };

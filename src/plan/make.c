@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/make.h"
 
+#include <math.h>
+
 #include <inttypes.h>
 
 #include <stddef.h>
@@ -582,6 +584,30 @@ static double move_s(struct ap_plan_maker *k, ap_id to, uint32_t operand, const 
 	return m.nstep == 0 && m.nback == 0 ? 0 : m.cost.forward_s + m.cost.backward_s;
 }
 
+/* Do all users of the node's parameters that have a row hold them as the node does? */
+static bool agrees(struct ap_plan_maker *k, ap_id node, const int32_t *count, const struct ap_plan_op *op,
+	const int32_t *const *row, const int32_t *with)
+{
+	const struct ap_graph *g = k->blank.graph;
+
+	for (uint32_t i = 0; i < g->node[node].bound.nin; i++) {
+		const struct ap_tensor *t = &g->tensor[g->node[node].in[i]];
+
+		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && t->nuse > 1 && u < t->nuse; u++) {
+			ap_id user = t->use[u].node;
+			struct ap_plan_op other;
+
+			if (!row[user])
+				continue;
+			operator(k, user, user == node || row[user] == with ? count : row[user], 0, 0,
+				&other);
+			if (!ap_layout_equal(&op->in[i], &other.in[t->use[u].operand]))
+				return false;
+		}
+	}
+	return true;
+}
+
 struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const int32_t *count,
 	const int32_t *const *row, const int32_t *with)
 {
@@ -594,11 +620,11 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 	out.own_s = op.cost.forward_s + op.cost.backward_s + op.cost.forward_comm_s +
 		op.cost.backward_comm_s + op.cost.optimizer_s + op.cost.input_s;
 	out.exchange_s = op.cost.gradient_s + op.cost.gradient_each_s;
-	out.busy_s = out.own_s;
+	out.busy_s = agrees(k, node, count, &op, row, with) ? out.own_s : INFINITY;
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
 		const struct ap_tensor *t = &g->tensor[n->in[i]];
 
-		if (t->kind != AP_TENSOR_ACT)
+		if (t->kind != AP_TENSOR_ACT || !row[t->producer])
 			continue;
 		operator(k, t->producer, row[t->producer] == with ? count : row[t->producer], 0, 0, &other);
 		out.busy_s += move_s(k, node, i, &other.out[t->result], &op);
@@ -610,6 +636,8 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 			ap_id user = t->use[u].node;
 			uint32_t operand = t->use[u].operand;
 
+			if (!row[user])
+				continue;
 			operator(k, user, row[user] == with ? count : row[user], 0, 0, &other);
 			out.busy_s += move_s(k, user, operand, &op.out[o], &other);
 		}

@@ -30,11 +30,13 @@ void ap_plan_sketch_in(struct ap_plan_maker *maker, struct ap_arena *arena, cons
 /* What an operator costs in a step between its neighbours. */
 struct ap_plan_guess {
 	double own_s; /* kernels, collectives that computation waits for, the optimizer */
-	double busy_s; /* the same, with redistributions to and from it */
+	double busy_s; /* the same, with redistributions to and from it; INFINITY: others hold its parameters
+	                * in other layouts */
 	double exchange_s; /* of its gradients, none of it hidden */
 };
 
-/* The same for a node with these counts, the others as in row; those whose row is `with` change with it. */
+/* The same for a node with these counts, the others as in row; those whose row is `with` change with it, and
+ * redistributions to and from those without a row are left out. */
 struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *maker, ap_id node, const int32_t *count,
 	const int32_t *const *row, const int32_t *with);
 

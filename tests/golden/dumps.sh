@@ -94,7 +94,7 @@ ask 'weights are cut' grep -qx "14 0 $(sed -n 's/.*"gradients_bytes": \([0-9]*\)
 ask 'weights are read in half precision' test "$(grep -c '"read_as": "float16"' "$work/t.plan")" -eq 25
 
 # Dumps with full names, one of data with several lengths: a checkpoint is priced as the plan that it came
-# of, whoever completes it.
+# of, whoever completes it; dealt sums it does not hold.
 objective() { # PLAN
   sed -n '/^ "search": {/,/^ }/s/^  "objective_s": //p' "$1"
 }
@@ -102,7 +102,8 @@ for dump in cnn_pre_auto_parallel_0023 bert_insert-virtual-dataset_0027; do
   ask "import of $dump" "$program" import "$source/tests/dumps/$dump.ir" --strict -q -o "$work/n.json"
   for route in mindspore generic mindspore-semi-auto mindspore-sharding-propagation; do
     set -- --device-num 8 --chip ascend910b --executor "$route"
-    ask "$dump, $route" "$program" search "$work/n.json" "$@" -q --plan-out "$work/n.plan" -o "$work/n.ckpt"
+    ask "$dump, $route" "$program" search "$work/n.json" "$@" --no-out-strategy -q --plan-out "$work/n.plan" \
+      -o "$work/n.ckpt"
     ask "$dump, $route: evaluate" "$program" evaluate "$work/n.json" "$@" -q --strategy "$work/n.ckpt" \
       --plan-out "$work/m.plan"
     ask "$dump, $route: equal" test "$(objective "$work/n.plan")" = "$(objective "$work/m.plan")"

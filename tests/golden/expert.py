@@ -303,7 +303,7 @@ CASES = [
      ["--hybrid", "tp=2,ep=4,pp=2", "--micro-batches", "8"]),
     ("evaluate", MIXTRAL, 32, [16, 16], True,
      ["--hybrid", "tp=2,cp=2,pp=2,mbs=1", "--executor", "megatron"]),
-    ("search", MIX, 8, None, True, []),
+    ("search", MIX, 8, None, False, []),
     ("search", MIX, 8, None, None, ["--pipeline-stages", "2", "--micro-batches", "4"]),
     ("search", GPT, 16, None, False, ["--micro-batches", "4"]),
     ("search", GPT, 16, None, False, ["--pipeline-stages", "2", "--micro-batches", "8"]),
