@@ -45,7 +45,7 @@ enum autopar_status { /* the exit codes of the program */
 	AUTOPAR_INTERNAL = 70 /* a bug in the library */
 };
 
-/* "0.2.0". Static. */
+/* "0.3.0". Static. */
 AUTOPAR_API const char *autopar_version(void);
 
 /* A new context, which the caller destroys with autopar_destroy(); NULL if memory runs out. */

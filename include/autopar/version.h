@@ -3,6 +3,6 @@
 #ifndef AUTOPAR_VERSION_H
 #define AUTOPAR_VERSION_H
 
-#define AP_VERSION "0.2.0"
+#define AP_VERSION "0.3.0"
 
 #endif

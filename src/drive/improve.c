@@ -166,7 +166,7 @@ static const int32_t *const *complete(struct local *x, const int32_t *const *row
 		return ap_plan_conflict(&x->quiet, x->g, x->ndev, row, &at) ? NULL : row;
 	held = AP_NEW_N(x->quiet.arena, const int32_t *, x->g->nnode);
 	for (ap_id i = 0; i < x->g->nnode; i++)
-		if (x->open[i] || (x->job->fixed && x->job->fixed[i]))
+		if (ap_plan_is_held(&x->g->node[i]) || (x->job->fixed && x->job->fixed[i]))
 			held[i] = row[i];
 	if (ap_plan_conflict(&x->quiet, x->g, x->ndev, held, &at) ||
 		c->complete(c, &x->quiet, held, &all) != AP_OK)
@@ -554,7 +554,7 @@ const struct ap_plan *ap_improve(struct ap_improving *job, const struct ap_plan 
 		nclass = x.class_of[i] >= nclass ? x.class_of[i] + 1 : nclass;
 		x.row[i] = ap_placement_counts(arena, &start->op[i].place);
 		x.open[i] = !(job->fixed && job->fixed[i]) &&
-			(!job->completer || start->op[i].in_checkpoint) &&
+			(!job->completer || ap_plan_is_held(&start->graph->node[i])) &&
 			!ap_space_is_imposed(&start->graph->node[i].bound);
 		nopen += x.open[i];
 	}

@@ -157,6 +157,10 @@ bool ex_pipe_game_reread(struct ex_pipe_game *p, const struct ap_plan *plan, str
 
 	if (ap_ckpt_check_names(ctx, p->g, false) != AP_OK)
 		return false;
+	for (ap_id i = 0; i < p->g->nnode; i++) /* no checkpoint holds an out_strategy */
+		for (int f = 0; f < p->g->node[i].bound.nfactor; f++)
+			if (ap_placement_counts(ctx->arena, &plan->op[i].place)[f] < 0)
+				return false;
 	for (int32_t s = 0; s < p->pipe.nstage; s++) {
 		ap_ckpt_of_stage(ctx, plan, s, false, &part);
 		if (part.nitem == 0)
