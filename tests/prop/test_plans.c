@@ -237,7 +237,7 @@ static void checkpoint(struct trial *t)
 
 START_TEST(checkpoint_comes_back)
 {
-	trial_each(300, OPERATORS, DEVICES, checkpoint);
+	trial_each(150, OPERATORS, DEVICES, checkpoint);
 }
 END_TEST
 
@@ -290,7 +290,7 @@ static void reversed_order(struct trial *t)
 
 START_TEST(order_of_operators_does_not_matter)
 {
-	trial_each(300, OPERATORS, DEVICES, reversed_order);
+	trial_each(150, OPERATORS, DEVICES, reversed_order);
 }
 END_TEST
 
@@ -317,7 +317,7 @@ static void threads(struct trial *t)
 
 START_TEST(threads_change_nothing)
 {
-	trial_each(150, OPERATORS, DEVICES, threads);
+	trial_each(100, OPERATORS, DEVICES, threads);
 }
 END_TEST
 
@@ -351,7 +351,7 @@ static void monotone(struct trial *t)
 
 START_TEST(more_memory_is_never_worse)
 {
-	trial_each(150, OPERATORS, DEVICES, monotone);
+	trial_each(100, OPERATORS, DEVICES, monotone);
 }
 END_TEST
 
@@ -446,7 +446,7 @@ static void verified(struct trial *t)
 
 START_TEST(verifier_sees_what_is_false)
 {
-	trial_each(200, OPERATORS, DEVICES, verified);
+	trial_each(100, OPERATORS, DEVICES, verified);
 }
 END_TEST
 
