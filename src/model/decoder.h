@@ -5,6 +5,7 @@
 #define AP_MODEL_DECODER_H
 
 #include "model/activation.h"
+#include "model/experts.h"
 #include "model/model.h"
 
 enum ap_decoder_norm {
@@ -30,8 +31,7 @@ struct ap_decoder_names {
 	const char *post1, *post2; /* norms of what the parts give, before it is added; NULL: none */
 	const char *feed_forward, *feed_forward_class; /* "mlp"; "": its parameters are the block's */
 	const char *gate, *up, *down; /* no gate: up alone; one product of both: gate alone */
-	const char *experts_part, *router, *experts; /* "block_sparse_moe", "gate", "experts" */
-	const char *expert_gate, *expert_up, *expert_down;
+	const char *experts_part; /* "block_sparse_moe" */
 	const char *final_cell, *final_norm; /* prefix of the norm behind the blocks */
 	const char *head; /* prefix; NULL: always tied */
 };
@@ -50,10 +50,8 @@ struct ap_decoder {
 	bool qkv_bias, output_bias, inner_bias, head_bias;
 	bool fused_qkv, fused_gate; /* one product for query, key and value; for gate and up */
 	bool tied; /* the head's weight is the embedding's */
-	int64_t experts, active, expert_inner; /* experts 0: none */
+	struct ap_experts experts; /* count 0: none */
 	const bool *sparse; /* [layers] does the block have experts; NULL: all have */
-	double capacity; /* room of an expert in tokens / its fair share */
-	bool dealt; /* tokens are copied to the experts, which get equal numbers, not dealt by a product */
 	bool flash; /* FlashAttentionScore replaces small operators */
 	bool fused; /* kernels, see families.h */
 	enum ap_dtype dtype;

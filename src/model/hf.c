@@ -120,11 +120,9 @@ static void want(struct reader *r, const char *key, bool value, const char *othe
 
 static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 	qwen3_names = {LLAMA_NAMES("Qwen3"), .query_norm = "q_norm", .key_norm = "k_norm"},
-	mixtral_names = {LLAMA_NAMES("Mixtral"), .experts_part = "block_sparse_moe", .router = "gate",
-		.experts = "experts", .expert_gate = "w1", .expert_up = "w3", .expert_down = "w2"},
+	mixtral_names = {LLAMA_NAMES("Mixtral"), .experts_part = "block_sparse_moe"},
 	qwen3_moe_names = {LLAMA_NAMES("Qwen3Moe"), .query_norm = "q_norm", .key_norm = "k_norm",
-		.experts_part = "mlp", .router = "gate", .experts = "experts", .expert_gate = "gate_proj",
-		.expert_up = "up_proj", .expert_down = "down_proj"},
+		.experts_part = "mlp"},
 	phi3_names = {CLASSES("Phi3"), .embedding_cell = "embed_tokens-Embedding",
 		.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers",
 		.attention = "self_attn", .qkv = "qkv_proj", .output = "o_proj", .norm1 = "input_layernorm",
@@ -361,25 +359,31 @@ static void baichuan(struct reader *r, struct ap_decoder *d)
 
 static void experts(struct reader *r, struct ap_decoder *d)
 {
-	d->experts = count(r, expert_keys, MOST, 0);
-	d->active = count(r, active_keys, MOST, 0);
-	d->expert_inner = d->inner;
-	if (d->active > d->experts)
+	static const struct ap_experts_names names = {.router = "gate", .experts = "experts", .gate = "w1",
+		.up = "w3", .down = "w2"};
+
+	d->experts = (struct ap_experts){.names = &names, .count = count(r, expert_keys, MOST, 0),
+		.active = count(r, active_keys, MOST, 0), .inner = d->inner, .rescale = true, .capacity = 1,
+		.activation = d->activation};
+	if (d->experts.active > d->experts.count)
 		(void)FAULT(r, one_of(r, active_keys), "key-range",
-			"%" PRId64 " experts of a token, of %" PRId64 " that there are", d->active,
-			d->experts);
+			"%" PRId64 " experts of a token, of %" PRId64 " that there are", d->experts.active,
+			d->experts.count);
 }
 
 /* Block i has experts unless it is listed or no multiple of a step. */
 static void qwen3_moe(struct reader *r, struct ap_decoder *d)
 {
+	static const struct ap_experts_names names = {.router = "gate", .experts = "experts",
+		.gate = "gate_proj", .up = "up_proj", .down = "down_proj"};
 	const struct ap_jv *listed = member(r, "mlp_only_layers");
 	int64_t step = count(r, (keys_of){"decoder_sparse_step"}, LAYERS_MOST, 1), layer;
 	bool *sparse = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers);
 
 	qwen3(r, d);
 	experts(r, d);
-	d->expert_inner = count(r, (keys_of){"moe_intermediate_size"}, MOST, 0);
+	d->experts.names = &names;
+	d->experts.inner = count(r, (keys_of){"moe_intermediate_size"}, MOST, 0);
 	for (int64_t i = 0; i < d->layers; i++)
 		sparse[i] = (i + 1) % step == 0;
 	if (listed && ap_jv_type(listed) != AP_JARRAY) {
@@ -753,13 +757,16 @@ static enum ap_status read_dtype(struct reader *r, const struct ap_hf_options *o
 /* Is any tensor too large to be counted? */
 static bool is_too_large(const struct ap_decoder *d)
 {
-	double rows = (double)d->batch * (double)d->sequence * (double)(d->active > 0 ? d->active : 1);
+	double copies = (double)(d->experts.active > 0 ? d->experts.active : 1);
+	double rows = (double)d->batch * (double)d->sequence * copies;
 	double width = (double)d->hidden + (double)d->inner + (double)d->vocabulary +
-		(double)d->expert_inner +
-		2 * ((double)d->heads + 2 * (double)d->kv_heads) * (double)d->head_size + (double)d->experts;
+		(double)d->experts.inner +
+		2 * ((double)d->heads + 2 * (double)d->kv_heads) * (double)d->head_size +
+		(double)d->experts.count;
 	double most = 1e17, scores = rows * (double)d->heads * (double)d->sequence;
 
-	return rows * width > most || scores > most || width * width * (double)(d->experts + 1) > most;
+	return rows * width > most || scores > most ||
+		width * width * (double)(d->experts.count + 1) > most;
 }
 
 enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_hf_options *o,
@@ -768,7 +775,7 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	struct reader r = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)};
 	const struct architecture *a;
 	struct ap_decoder d = {.name = o->name, .rotary = true, .norm = AP_NORM_RMS, .flash = o->flash,
-		.batch = o->batch ? o->batch : AP_HF_BATCH, .capacity = 1};
+		.batch = o->batch ? o->batch : AP_HF_BATCH};
 
 	if (ap_jv_type(r.root) != AP_JOBJECT)
 		return FAULT(&r, r.root, "key-type", "expected a JSON object");
@@ -800,7 +807,8 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	if (!o->batch)
 		AP_TRY(ap_json_report(ctx, doc, NULL, AP_NOTE, AP_OK, NULL, NULL,
 			"--batch is not given: a step has %d samples", AP_HF_BATCH));
-	d.dealt = d.experts && d.active * d.sequence % d.experts == 0;
+	if (d.experts.count && d.experts.active * d.sequence % d.experts.count == 0)
+		d.experts.way = AP_EXPERTS_MOVED;
 	*out = d;
 	return AP_OK;
 }

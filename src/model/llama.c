@@ -28,15 +28,13 @@ static const struct ap_decoder_names names = {
 	.up = "w3",
 	.down = "w2",
 	.experts_part = "feed_forward",
-	.router = "router.dense",
-	.experts = "ffn",
-	.expert_gate = "w1",
-	.expert_up = "w3",
-	.expert_down = "w2",
 	.final_cell = "norm_out",
 	.final_norm = "model.norm_out",
 	.head = "lm_head",
 };
+
+static const struct ap_experts_names expert_names = {.router = "router.dense", .experts = "ffn", .gate = "w1",
+	.up = "w3", .down = "w2"};
 
 /* A decoder of these dimensions, without experts. */
 static struct ap_decoder llama(const struct ap_model_params *p)
@@ -74,10 +72,15 @@ struct ap_model *ap_model_mixtral(struct ap_arena *arena, const struct ap_model_
 	struct ap_decoder d = llama(p);
 	double fair = (double)(p->active * p->sequence) / (double)p->experts;
 
-	d.experts = p->experts;
-	d.active = p->active;
-	d.expert_inner = p->inner;
-	d.capacity = p->capacity;
-	d.dealt = p->fused && ceil(p->capacity * fair) == fair;
+	d.experts = (struct ap_experts){
+		.names = &expert_names,
+		.way = p->fused && ceil(p->capacity * fair) == fair ? AP_EXPERTS_MOVED : AP_EXPERTS_MASKED,
+		.count = p->experts,
+		.active = p->active,
+		.inner = p->inner,
+		.rescale = true,
+		.capacity = p->capacity,
+		.activation = p->activation,
+	};
 	return ap_model_decoder(arena, &d);
 }
