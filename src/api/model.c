@@ -204,12 +204,12 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.dtype = set->dtype < 0 ? AP_DTYPE_COUNT : ap_dtype_find(dtype->choices((size_t)set->dtype)),
 		.name = name,
 	};
-	struct ap_decoder d;
+	struct ap_hf_net net;
 	struct ap_str text;
 
-	AP_TRY(ap_hf_read(ctx, doc, &asked, &d));
+	AP_TRY(ap_hf_read(ctx, doc, &asked, &net));
 	ap_str_init(&text, ctx->arena);
-	ap_model_write(ap_model_decoder(ctx->arena, &d), ap_str_take, &text);
+	ap_model_write(net.make(ctx->arena, net.dimensions), ap_str_take, &text);
 	*out = (struct ap_input){ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), text.s, text.len};
 	return AP_OK;
 }

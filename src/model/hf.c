@@ -2,109 +2,14 @@
 #include "model/hf.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
-
-enum { MOST = 1 << 28, LAYERS_MOST = 1000 };
-
-struct reader {
-	struct ap_ctx *ctx;
-	const struct ap_json *doc;
-	const struct ap_jv *root;
-	const char *type;
-	AP_VEC(const char *) asked; /* keys that were looked up */
-};
-
-/* Keys of one meaning, by the names that architectures give it. */
-typedef const char *const keys_of[8];
-static keys_of hidden_keys = {"hidden_size", "n_embd", "n_embed", "d_model"};
-static keys_of layer_keys = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
-static keys_of head_keys = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
-static keys_of kv_head_keys = {"num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"};
-static keys_of head_size_keys = {"head_dim", "kv_channels", "d_kv"};
-static keys_of inner_keys = {"intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"};
-static keys_of vocabulary_keys = {"vocab_size", "padded_vocab_size"};
-static keys_of position_keys = {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
-	"n_ctx"};
-static keys_of expert_keys = {"num_local_experts", "num_experts", "n_routed_experts"};
-static keys_of active_keys = {"num_experts_per_tok", "experts_per_token"};
-static keys_of activation_keys = {"hidden_activation", "hidden_act", "activation_function", "activation"};
-
-/* ---- values ---- */
-
-/* The member, unless it is absent or null, which mean the default. */
-static const struct ap_jv *member(struct reader *r, const char *key)
-{
-	const struct ap_jv *v = ap_jv_get(r->root, key);
-
-	AP_PUSH(r->ctx->arena, r->asked, key);
-	return v && ap_jv_type(v) != AP_JNULL ? v : NULL;
-}
-
-#define FAULT(r, v, check, ...) \
-	ap_json_report((r)->ctx, (r)->doc, v, AP_ERROR, AP_MEANING, NULL, check, __VA_ARGS__)
-
-/* The member of one of the keys; NULL if there is none. Of several, the first; the others must say the
- * same. */
-static const struct ap_jv *one_of(struct reader *r, const char *const *keys)
-{
-	const struct ap_jv *found = NULL;
-	int64_t a, b;
-
-	for (; *keys; keys++) {
-		const struct ap_jv *v = member(r, *keys);
-
-		if (v && found && ap_jv_int(r->doc, v, &a) && ap_jv_int(r->doc, found, &b) && a != b)
-			(void)FAULT(r, v, "key-conflict", "contradicts \"%s\", which is %" PRId64,
-				ap_jv_key(found), b);
-		found = found ? found : v;
-	}
-	return found;
-}
-
-/* A whole number from 1 to most; otherwise (0: required) where there is none. */
-static int64_t count(struct reader *r, const char *const *keys, int64_t most, int64_t otherwise)
-{
-	const struct ap_jv *v = one_of(r, keys);
-	int64_t n;
-
-	if (!v && !otherwise)
-		(void)FAULT(r, r->root, "key-missing",
-			"no key \"%s\", or null; expected an integer from 1 to %" PRId64,
-			keys[0], most);
-	if (!v)
-		return otherwise ? otherwise : 1;
-	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n))
-		(void)FAULT(r, v, "key-type", "expected an integer from 1 to %" PRId64, most);
-	else if (n < 1 || n > most)
-		(void)FAULT(r, v, "key-range", "expected an integer from 1 to %" PRId64 ", got %" PRId64,
-			most, n);
-	else
-		return n;
-	return 1;
-}
-
-static bool flag(struct reader *r, const char *key, bool otherwise)
-{
-	const struct ap_jv *v = member(r, key);
-
-	if (v && ap_jv_type(v) != AP_JBOOL)
-		(void)FAULT(r, v, "key-type", "expected true or false");
-	return v && ap_jv_type(v) == AP_JBOOL ? ap_jv_bool(v) : otherwise;
-}
-
-/* A flag that must have one value, since the other is not built. */
-static void want(struct reader *r, const char *key, bool value, const char *otherwise)
-{
-	const struct ap_jv *v = member(r, key);
-
-	if (flag(r, key, value) != value)
-		(void)FAULT(r, v, "model-known", "%s is not built; expected %s", otherwise, value ? "true"
-			: "false");
-}
+#include "model/decoder.h"
+#include "model/hf_keys.h"
 
 /* ---- architectures ---- */
 
@@ -207,17 +112,17 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 		.down = "fc2",
 		.final_cell = "final_layernorm", .final_norm = "model.final_layernorm", .head = "lm_head"};
 
-static void chatglm(struct reader *r, struct ap_decoder *d)
+static void chatglm(struct ap_hf_keys *r, struct ap_decoder *d)
 {
-	bool shared = flag(r, "multi_query_attention", true);
+	bool shared = ap_hf_flag(r, "multi_query_attention", true);
 
 	d->fused_qkv = d->fused_gate = true;
-	d->qkv_bias = flag(r, "add_qkv_bias", false);
+	d->qkv_bias = ap_hf_flag(r, "add_qkv_bias", false);
 	d->kv_heads = shared ? d->kv_heads : d->heads;
-	want(r, "add_bias_linear", false, "a block with biases");
-	want(r, "rmsnorm", true, "a block with layer norms");
-	want(r, "post_layer_norm", true, "an end without a norm");
-	want(r, "apply_residual_connection_post_layernorm", false, "a sum of what norms give");
+	ap_hf_want(r, "add_bias_linear", false, "a block with biases");
+	ap_hf_want(r, "rmsnorm", true, "a block with layer norms");
+	ap_hf_want(r, "post_layer_norm", true, "an end without a norm");
+	ap_hf_want(r, "apply_residual_connection_post_layernorm", false, "a sum of what norms give");
 }
 
 /* What GPT and most of its kind have: layer norms, biases everywhere, GeLU. */
@@ -227,40 +132,40 @@ static void all_biases(struct ap_decoder *d)
 	d->qkv_bias = d->output_bias = d->inner_bias = true;
 }
 
-static void gpt2(struct reader *r, struct ap_decoder *d)
+static void gpt2(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	all_biases(d);
 	d->rotary = false;
 	d->fused_qkv = d->input_major = true;
-	d->positions = count(r, position_keys, MOST, 1024);
+	d->positions = ap_hf_count(r, ap_hf_position_keys, AP_HF_MOST, 1024);
 }
 
-static void gpt_neox(struct reader *r, struct ap_decoder *d)
+static void gpt_neox(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	all_biases(d);
 	d->fused_qkv = true;
-	d->qkv_bias = d->output_bias = flag(r, "attention_bias", true);
-	d->parallel = flag(r, "use_parallel_residual", true);
+	d->qkv_bias = d->output_bias = ap_hf_flag(r, "attention_bias", true);
+	d->parallel = ap_hf_flag(r, "use_parallel_residual", true);
 }
 
 /* Its table of positions has two more rows. */
-static void opt(struct reader *r, struct ap_decoder *d)
+static void opt(struct ap_hf_keys *r, struct ap_decoder *d)
 {
-	static keys_of width = {"word_embed_proj_dim"};
+	static ap_hf_keys_of width = {"word_embed_proj_dim"};
 
 	all_biases(d);
 	d->rotary = false;
-	d->positions = count(r, position_keys, MOST, 2048) + 2;
-	want(r, "do_layer_norm_before", true, "a norm behind each part");
-	want(r, "_remove_final_layer_norm", false, "an end without a norm");
-	want(r, "enable_bias", true, "a block without biases");
-	if (count(r, width, MOST, d->hidden) != d->hidden)
-		(void)FAULT(r, one_of(r, width), "model-known",
+	d->positions = ap_hf_count(r, ap_hf_position_keys, AP_HF_MOST, 2048) + 2;
+	ap_hf_want(r, "do_layer_norm_before", true, "a norm behind each part");
+	ap_hf_want(r, "_remove_final_layer_norm", false, "an end without a norm");
+	ap_hf_want(r, "enable_bias", true, "a block without biases");
+	if (ap_hf_count(r, width, AP_HF_MOST, d->hidden) != d->hidden)
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, width), "model-known",
 			"words of other than %" PRId64 " units, as hidden_size has it, are not built",
 			d->hidden);
 }
 
-static void bloom(struct reader *r, struct ap_decoder *d)
+static void bloom(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	(void)r;
 	all_biases(d);
@@ -268,87 +173,87 @@ static void bloom(struct reader *r, struct ap_decoder *d)
 	d->fused_qkv = true;
 }
 
-static void falcon(struct reader *r, struct ap_decoder *d)
+static void falcon(struct ap_hf_keys *r, struct ap_decoder *d)
 {
-	static keys_of norms = {"num_ln_in_parallel_attn"};
-	bool new = flag(r, "new_decoder_architecture", false);
-	bool parallel = flag(r, "parallel_attn", true) || new;
-	bool shared = flag(r, "multi_query", true);
+	static ap_hf_keys_of norms = {"num_ln_in_parallel_attn"};
+	bool new = ap_hf_flag(r, "new_decoder_architecture", false);
+	bool parallel = ap_hf_flag(r, "parallel_attn", true) || new;
+	bool shared = ap_hf_flag(r, "multi_query", true);
 
 	all_biases(d);
-	d->qkv_bias = d->output_bias = d->inner_bias = flag(r, "bias", false);
+	d->qkv_bias = d->output_bias = d->inner_bias = ap_hf_flag(r, "bias", false);
 	d->fused_qkv = true;
 	d->parallel = parallel;
-	d->rotary = !flag(r, "alibi", false);
+	d->rotary = !ap_hf_flag(r, "alibi", false);
 	d->kv_heads = new ? d->kv_heads : shared ? 1 : d->heads;
 	d->names = !parallel ? &falcon_serial_names
-		: new && count(r, norms, 2, 2) == 2 ? &falcon_new_names : &falcon_names;
+		: new && ap_hf_count(r, norms, 2, 2) == 2 ? &falcon_new_names : &falcon_names;
 }
 
-static void mpt(struct reader *r, struct ap_decoder *d)
+static void mpt(struct ap_hf_keys *r, struct ap_decoder *d)
 {
-	const struct ap_jv *attention = member(r, "attn_config");
-	struct reader inner = {.ctx = r->ctx, .doc = r->doc, .root = attention, .type = r->type};
+	const struct ap_jv *attention = ap_hf_member(r, "attn_config");
+	struct ap_hf_keys inner = {.ctx = r->ctx, .doc = r->doc, .root = attention, .type = r->type};
 
 	all_biases(d);
 	d->norm = AP_NORM_LAYER_PLAIN;
 	d->qkv_bias = d->output_bias = d->inner_bias = false;
 	d->fused_qkv = true;
 	d->rotary = false;
-	want(r, "no_bias", true, "a network with biases");
-	(void)member(r, "learned_pos_emb"); /* the distance's bias replaces them */
+	ap_hf_want(r, "no_bias", true, "a network with biases");
+	(void)ap_hf_member(r, "learned_pos_emb"); /* the distance's bias replaces them */
 	if (!attention || ap_jv_type(attention) != AP_JOBJECT) {
-		(void)FAULT(r, attention ? attention : r->root, "key-type",
+		(void)AP_HF_FAULT(r, attention ? attention : r->root, "key-type",
 			"expected an object \"attn_config\"");
 		return;
 	}
-	if (!flag(&inner, "alibi", false))
-		(void)FAULT(r, attention, "model-known", "positions other than alibi are not built");
-	want(&inner, "qk_ln", false, "a norm of queries and keys");
-	d->kv_heads = count(&inner, (keys_of){"kv_n_heads"}, MOST, d->heads);
+	if (!ap_hf_flag(&inner, "alibi", false))
+		(void)AP_HF_FAULT(r, attention, "model-known", "positions other than alibi are not built");
+	ap_hf_want(&inner, "qk_ln", false, "a norm of queries and keys");
+	d->kv_heads = ap_hf_count(&inner, (ap_hf_keys_of){"kv_n_heads"}, AP_HF_MOST, d->heads);
 	if (d->heads % d->kv_heads)
-		(void)FAULT(r, attention, "key-range", "kv_n_heads must divide n_heads");
+		(void)AP_HF_FAULT(r, attention, "key-range", "kv_n_heads must divide n_heads");
 }
 
-static void phi(struct reader *r, struct ap_decoder *d)
+static void phi(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	all_biases(d);
 	d->parallel = true;
 	d->head_bias = true;
-	want(r, "qk_layernorm", false, "a norm of queries and keys");
+	ap_hf_want(r, "qk_layernorm", false, "a norm of queries and keys");
 }
 
-static void llama(struct reader *r, struct ap_decoder *d)
+static void llama(struct ap_hf_keys *r, struct ap_decoder *d)
 {
-	d->qkv_bias = d->output_bias = flag(r, "attention_bias", false);
-	d->inner_bias = flag(r, "mlp_bias", false);
+	d->qkv_bias = d->output_bias = ap_hf_flag(r, "attention_bias", false);
+	d->inner_bias = ap_hf_flag(r, "mlp_bias", false);
 }
 
-static void qwen2(struct reader *r, struct ap_decoder *d)
+static void qwen2(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	(void)r;
 	d->qkv_bias = true;
 }
 
-static void qwen3(struct reader *r, struct ap_decoder *d)
+static void qwen3(struct ap_hf_keys *r, struct ap_decoder *d)
 {
-	d->qkv_bias = d->output_bias = flag(r, "attention_bias", false);
+	d->qkv_bias = d->output_bias = ap_hf_flag(r, "attention_bias", false);
 }
 
-static void phi3(struct reader *r, struct ap_decoder *d)
+static void phi3(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	(void)r;
 	d->fused_qkv = d->fused_gate = true;
 }
 
-static void internlm2(struct reader *r, struct ap_decoder *d)
+static void internlm2(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	d->fused_qkv = true;
-	d->qkv_bias = d->output_bias = flag(r, "bias", true);
+	d->qkv_bias = d->output_bias = ap_hf_flag(r, "bias", true);
 }
 
 /* The larger one has a bias by distance in place of rotary positions, which only its size tells. */
-static void baichuan(struct reader *r, struct ap_decoder *d)
+static void baichuan(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	enum { OF_13B = 5120 };
 
@@ -357,43 +262,46 @@ static void baichuan(struct reader *r, struct ap_decoder *d)
 	d->rotary = d->hidden != OF_13B;
 }
 
-static void experts(struct reader *r, struct ap_decoder *d)
+static void experts(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	static const struct ap_experts_names names = {.router = "gate", .experts = "experts", .gate = "w1",
 		.up = "w3", .down = "w2"};
 
-	d->experts = (struct ap_experts){.names = &names, .count = count(r, expert_keys, MOST, 0),
-		.active = count(r, active_keys, MOST, 0), .inner = d->inner, .rescale = true, .capacity = 1,
+	d->experts = (struct ap_experts){.names = &names, .count = ap_hf_count(r, ap_hf_expert_keys,
+		AP_HF_MOST, 0),
+		.active = ap_hf_count(r, ap_hf_active_keys, AP_HF_MOST, 0), .inner = d->inner,
+			.rescale = true, .capacity = 1,
 		.activation = d->activation};
 	if (d->experts.active > d->experts.count)
-		(void)FAULT(r, one_of(r, active_keys), "key-range",
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, ap_hf_active_keys), "key-range",
 			"%" PRId64 " experts of a token, of %" PRId64 " that there are", d->experts.active,
 			d->experts.count);
 }
 
 /* Block i has experts unless it is listed or no multiple of a step. */
-static void qwen3_moe(struct reader *r, struct ap_decoder *d)
+static void qwen3_moe(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	static const struct ap_experts_names names = {.router = "gate", .experts = "experts",
 		.gate = "gate_proj", .up = "up_proj", .down = "down_proj"};
-	const struct ap_jv *listed = member(r, "mlp_only_layers");
-	int64_t step = count(r, (keys_of){"decoder_sparse_step"}, LAYERS_MOST, 1), layer;
+	const struct ap_jv *listed = ap_hf_member(r, "mlp_only_layers");
+	int64_t step = ap_hf_count(r, (ap_hf_keys_of){"decoder_sparse_step"}, AP_HF_LAYERS_MOST, 1), layer;
 	bool *sparse = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers);
 
 	qwen3(r, d);
 	experts(r, d);
 	d->experts.names = &names;
-	d->experts.inner = count(r, (keys_of){"moe_intermediate_size"}, MOST, 0);
+	d->experts.inner = ap_hf_count(r, (ap_hf_keys_of){"moe_intermediate_size"}, AP_HF_MOST, 0);
 	for (int64_t i = 0; i < d->layers; i++)
 		sparse[i] = (i + 1) % step == 0;
 	if (listed && ap_jv_type(listed) != AP_JARRAY) {
-		(void)FAULT(r, listed, "key-type", "expected a list of layers");
+		(void)AP_HF_FAULT(r, listed, "key-type", "expected a list of layers");
 		listed = NULL;
 	}
 	for (const struct ap_jv *v = listed ? ap_jv_first(listed) : NULL; v; v = ap_jv_next(v))
 		if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &layer) || layer < 0 ||
 			layer >= d->layers)
-			(void)FAULT(r, v, "key-range", "expected a layer from 0 to %" PRId64, d->layers - 1);
+			(void)AP_HF_FAULT(r, v, "key-range", "expected a layer from 0 to %" PRId64,
+				d->layers - 1);
 		else
 			sparse[layer] = false;
 	d->sparse = sparse;
@@ -409,7 +317,7 @@ static const struct architecture {
 	bool tied; /* where the key is absent */
 	bool has_kv_heads, has_head_size; /* is the key read at all? */
 	bool plain; /* no gate: GeLU or ReLU; as wide as four times hidden where no key says it */
-	void (*read)(struct reader *r, struct ap_decoder *d); /* what it has of its own; may be NULL */
+	void (*read)(struct ap_hf_keys *r, struct ap_decoder *d); /* what it has of its own; may be NULL */
 } architectures[] = {
 	{"llama", "Llama", &llama_names, 0, 0, 2048, false, true, true, false, llama},
 	{"mistral", "Mistral", &llama_names, 8, 0, 131072, false, true, true, false, NULL},
@@ -480,21 +388,22 @@ static const char *first_text(const struct ap_jv *v)
 	return v && ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 }
 
-static bool has_keys_of_llama(struct reader *r)
+static bool has_keys_of_llama(struct ap_hf_keys *r)
 {
-	return member(r, "hidden_size") && member(r, "num_hidden_layers") &&
-		member(r, "num_attention_heads") && member(r, "intermediate_size") &&
-		member(r, "vocab_size") && (member(r, "rms_norm_eps") || member(r, "rope_theta"));
+	return ap_hf_member(r, "hidden_size") && ap_hf_member(r, "num_hidden_layers") &&
+		ap_hf_member(r, "num_attention_heads") && ap_hf_member(r, "intermediate_size") &&
+		ap_hf_member(r, "vocab_size") && (ap_hf_member(r, "rms_norm_eps") || ap_hf_member(r,
+			"rope_theta"));
 }
 
-static enum ap_status find_architecture(struct reader *r, const struct architecture **out)
+static enum ap_status find_architecture(struct ap_hf_keys *r, const struct architecture **out)
 {
-	const struct ap_jv *type = member(r, "model_type"), *classes = member(r, "architectures");
+	const struct ap_jv *type = ap_hf_member(r, "model_type"), *classes = ap_hf_member(r, "architectures");
 	const char *class = first_text(classes);
 
 	*out = NULL;
 	if (type && ap_jv_type(type) != AP_JSTRING)
-		return FAULT(r, type, "key-type", "expected the name of an architecture");
+		return AP_HF_FAULT(r, type, "key-type", "expected the name of an architecture");
 	r->type = type ? ap_jv_str(type) : class;
 	for (size_t i = 0; i < AP_COUNT(architectures) && !*out; i++)
 		if (type ? !strcmp(architectures[i].type, r->type)
@@ -508,112 +417,17 @@ static enum ap_status find_architecture(struct reader *r, const struct architect
 			"model-known", "unknown model type \"%s\", built as llama, whose keys it has",
 			ap_diag_name(r->ctx->diag, r->type));
 	}
-	return FAULT(r, type ? type : classes ? classes : r->root, "model-known",
+	return AP_HF_FAULT(r, type ? type : classes ? classes : r->root, "model-known",
 		"%s \"%s\"; expected one of %s, or the keys of llama",
 		is_other(r->type) ? "no graph is built of model type" : "unknown model type",
 		ap_diag_name(r->ctx->diag, r->type), all_types(r->ctx->arena));
 }
 
-/* ---- keys ---- */
-
-/* Is key one that changes no shape? A private one, one of these, or one that ends so. */
-static bool is_harmless(const char *key)
-{
-	static const char *const whole[] = {"architectures", "auto_map", "bos_token_id",
-		"cache_implementation", "chunk_size_feed_forward", "decoder_start_token_id",
-		"initializer_factor", "initializer_range", "is_decoder", "is_encoder_decoder",
-		"layer_norm_eps", "layer_norm_epsilon", "max_length", "max_window_layers",
-		"num_beam_groups", "num_beams", "num_return_sequences",
-		"original_max_position_embeddings", "output_router_logits", "partial_rotary_factor",
-		"pretraining_tp", "problem_type", "rms_norm_eps", "rope_parameters", "rope_scaling",
-		"rope_theta", "rotary_pct", "router_aux_loss_coef", "router_jitter_noise",
-		"norm_topk_prob", "task_specific_params", "top_k", "top_p", "torchscript",
-		"transformers_version", "use_cache", "tokenizer_class", "min_length",
-		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_labels", "id2label",
-		"label2id", "quantization_config", "model_max_length", "num_logits_to_keep",
-		"z_loss_weight", "gradient_checkpointing", "attn_implementation", "use_flash_attn",
-		"apply_residual_connection_post_layernorm", "attention_softmax_in_fp32",
-		"bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
-		"skip_bias_add_qkv", "init_config", "init_device", "layerdrop", "hidden_dropout",
-		"norm_type", "attention_probs_dropout_prob", "scale_attn_weights",
-		"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
-		"attn_logit_softcapping", "final_logit_softcapping", "sliding_window_size",
-		"sliding_window_pattern", "layernorm_epsilon", "apply_query_key_layer_scaling",
-		"fp32_residual_connection", "original_rope"};
-	static const char *const ends[] = {"_token_id", "_dropout", "_pdrop", "_dropout_prob", "_eps",
-		"_theta", "_index", "_std"};
-	size_t len = strlen(key);
-
-	if (*key == '_')
-		return true;
-	for (size_t i = 0; i < AP_COUNT(whole); i++)
-		if (!strcmp(whole[i], key))
-			return true;
-	for (size_t i = 0; i < AP_COUNT(ends); i++)
-		if (len > strlen(ends[i]) && !strcmp(key + len - strlen(ends[i]), ends[i]))
-			return true;
-	return false;
-}
-
-/* Does a key that nobody knows look like one that changes shapes or operators? */
-static bool is_shape(const char *key)
-{
-	static const char *const parts[] = {"_size", "_dim", "_rank", "head", "layer", "num_", "expert",
-		"pattern", "config", "bias", "norm", "index_", "compress", "hybrid", "linear", "block",
-		"mtp", "moe", "lora", "hidden", "attention", "attn", "ssm", "mamba", "conv", "vision",
-		"adapter", "sparse"};
-
-	for (size_t i = 0; i < AP_COUNT(parts); i++)
-		if (strstr(key, parts[i]))
-			return true;
-	return !strncmp(key, "n_", 2);
-}
-
-static bool was_asked(const struct reader *r, const char *key)
-{
-	for (size_t i = 0; i < r->asked.n; i++)
-		if (!strcmp(r->asked.v[i], key))
-			return true;
-	return false;
-}
-
-/* Says this value that a thing is absent? */
-static bool is_off(const struct ap_json *doc, const struct ap_jv *v)
-{
-	int64_t n;
-
-	switch (ap_jv_type(v)) {
-	case AP_JNULL:
-		return true;
-	case AP_JBOOL:
-		return !ap_jv_bool(v);
-	case AP_JNUMBER:
-		return ap_jv_int(doc, v, &n) && n == 0;
-	case AP_JARRAY:
-	case AP_JOBJECT:
-		return !ap_jv_count(v);
-	default:
-		return false;
-	}
-}
-
-static void check_rest(struct reader *r)
-{
-	for (const struct ap_jv *v = ap_jv_first(r->root); v; v = ap_jv_next(v)) {
-		const char *key = ap_jv_key(v);
-
-		if (!was_asked(r, key) && !is_harmless(key) && is_shape(key) && !is_off(r->doc, v))
-			(void)FAULT(r, v, "key-known",
-				"the key \"%s\" is not understood for %s, and may change shapes",
-				ap_diag_name(r->ctx->diag, key), ap_diag_name(r->ctx->diag, r->type));
-	}
-}
-
 /* ---- the whole ---- */
 
-static enum ap_model_activation activation(struct reader *r, bool plain)
+static enum ap_model_activation activation(struct ap_hf_keys *r, bool plain)
 {
-	const struct ap_jv *v = one_of(r, activation_keys);
+	const struct ap_jv *v = ap_hf_one_of(r, ap_hf_activation_keys);
 	const char *name = !v ? plain ? "gelu" : "silu" : ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 
 	if (!strncmp(name, "gelu", 4))
@@ -621,34 +435,35 @@ static enum ap_model_activation activation(struct reader *r, bool plain)
 	if (plain && !strcmp(name, "relu"))
 		return AP_MODEL_RELU;
 	if (plain || (strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0))
-		(void)FAULT(r, v, "key-range", plain ? "expected \"gelu\" or \"relu\""
+		(void)AP_HF_FAULT(r, v, "key-range", plain ? "expected \"gelu\" or \"relu\""
 			: "expected \"silu\" or \"gelu\"");
 	return plain ? AP_MODEL_GELU : AP_MODEL_SWIGLU;
 }
 
 /* Four times hidden, or as many times as a key says. */
-static int64_t inner_of(struct reader *r, int64_t hidden)
+static int64_t inner_of(struct ap_hf_keys *r, int64_t hidden)
 {
-	return hidden * count(r, (keys_of){"expansion_ratio"}, 64, 4);
+	return hidden * ap_hf_count(r, (ap_hf_keys_of){"expansion_ratio"}, 64, 4);
 }
 
 /* Layers of types that attend to all tokens, or to a window of them. */
-static void check_layer_types(struct reader *r, const struct ap_decoder *d)
+static void check_layer_types(struct ap_hf_keys *r, const struct ap_decoder *d)
 {
-	const struct ap_jv *types = member(r, "layer_types");
+	const struct ap_jv *types = ap_hf_member(r, "layer_types");
 
 	if (types && ap_jv_type(types) != AP_JARRAY) {
-		(void)FAULT(r, types, "key-type", "expected a list with the type of each layer");
+		(void)AP_HF_FAULT(r, types, "key-type", "expected a list with the type of each layer");
 		return;
 	}
 	if (types && ap_jv_count(types) != (size_t)d->layers)
-		(void)FAULT(r, types, "key-range", "%zu types for %" PRId64 " layers", ap_jv_count(types),
+		(void)AP_HF_FAULT(r, types, "key-range", "%zu types for %" PRId64 " layers",
+			ap_jv_count(types),
 			d->layers);
 	for (const struct ap_jv *v = types ? ap_jv_first(types) : NULL; v; v = ap_jv_next(v)) {
 		const char *name = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 
 		if (strcmp(name, "full_attention") != 0 && strcmp(name, "sliding_attention") != 0) {
-			(void)FAULT(r, v, "model-known",
+			(void)AP_HF_FAULT(r, v, "model-known",
 				"no graph is built of layers of type \"%s\"; expected "
 				"full_attention or sliding_attention", ap_diag_name(r->ctx->diag, name));
 			return;
@@ -656,106 +471,56 @@ static void check_layer_types(struct reader *r, const struct ap_decoder *d)
 	}
 }
 
-static void check_window(struct reader *r, const struct ap_decoder *d)
+static void check_window(struct ap_hf_keys *r, const struct ap_decoder *d)
 {
-	const struct ap_jv *v = member(r, "sliding_window");
-	bool used = flag(r, "use_sliding_window", true);
+	const struct ap_jv *v = ap_hf_member(r, "sliding_window");
+	bool used = ap_hf_flag(r, "use_sliding_window", true);
 	int64_t window;
 
 	if (!v)
 		return;
 	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &window) || window < 1)
-		(void)FAULT(r, v, "key-type", "expected an integer from 1, or null");
+		(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 1, or null");
 	else if (used && window < d->sequence)
 		(void)ap_json_report(r->ctx, r->doc, v, AP_WARNING, AP_OK, NULL, "model-known",
 			"layers that attend to %" PRId64 " tokens are built as attending to all %" PRId64
 			" of a sample", window, d->sequence);
 }
 
-static void read_heads(struct reader *r, const struct architecture *a, struct ap_decoder *d)
+static void read_heads(struct ap_hf_keys *r, const struct architecture *a, struct ap_decoder *d)
 {
-	const struct ap_jv *head_size = a->has_head_size ? one_of(r, head_size_keys) : NULL;
+	const struct ap_jv *head_size = a->has_head_size ? ap_hf_one_of(r, ap_hf_head_size_keys) : NULL;
 
-	d->heads = count(r, head_keys, MOST, 0);
-	d->kv_heads = a->has_kv_heads ? count(r, kv_head_keys, MOST,
-		a->kv_heads && !ap_jv_get(r->root, kv_head_keys[0]) ? a->kv_heads : d->heads) : d->heads;
+	d->heads = ap_hf_count(r, ap_hf_head_keys, AP_HF_MOST, 0);
+	d->kv_heads = a->has_kv_heads ? ap_hf_count(r, ap_hf_kv_head_keys, AP_HF_MOST,
+		a->kv_heads && !ap_jv_get(r->root,
+			ap_hf_kv_head_keys[0]) ? a->kv_heads : d->heads) : d->heads;
 	if (ap_diag_count(r->ctx->diag, AP_ERROR))
 		return;
 	if (!head_size && !a->head_size && d->hidden % d->heads)
-		(void)FAULT(r, one_of(r, head_keys), "key-range",
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, ap_hf_head_keys), "key-range",
 			"%" PRId64 " heads do not divide %s of %" PRId64
-			"%s", d->heads, ap_jv_key(one_of(r, hidden_keys)), d->hidden,
+			"%s", d->heads, ap_jv_key(ap_hf_one_of(r, ap_hf_hidden_keys)), d->hidden,
 			a->has_head_size ? ", and there is no head_dim" : "");
-	d->head_size = head_size ? count(r, head_size_keys, MOST, 0)
+	d->head_size = head_size ? ap_hf_count(r, ap_hf_head_size_keys, AP_HF_MOST, 0)
 		: a->head_size ? a->head_size : d->hidden / d->heads;
 	if (d->heads % d->kv_heads)
-		(void)FAULT(r, one_of(r, kv_head_keys), "key-range", "%" PRId64
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, ap_hf_kv_head_keys), "key-range", "%" PRId64
 			" heads of keys do not divide the %" PRId64 " heads of queries", d->kv_heads,
 			d->heads);
 }
 
-static void check_rotation(struct reader *r, const struct architecture *a, const struct ap_decoder *d)
+static void check_rotation(struct ap_hf_keys *r, const struct architecture *a, const struct ap_decoder *d)
 {
-	const struct ap_jv *head_size = a->has_head_size ? one_of(r, head_size_keys) : NULL;
+	const struct ap_jv *head_size = a->has_head_size ? ap_hf_one_of(r, ap_hf_head_size_keys) : NULL;
 
 	if (!ap_diag_count(r->ctx->diag, AP_ERROR) && d->rotary && d->head_size % 2)
-		(void)FAULT(r, head_size ? head_size : one_of(r, head_keys), "key-range",
+		(void)AP_HF_FAULT(r, head_size ? head_size : ap_hf_one_of(r, ap_hf_head_keys), "key-range",
 			"makes heads of %" PRId64 " units; rotary positions turn pairs", d->head_size);
 }
 
-static enum ap_status read_sequence(struct reader *r, const struct architecture *a,
-	const struct ap_hf_options *o,
-	struct ap_decoder *d)
-{
-	int64_t limit = count(r, position_keys, INT64_C(1) << 40, a->positions);
-
-	d->sequence = o->sequence ? o->sequence : limit;
-	AP_TRY(ap_diag_status(r->ctx->diag));
-	if (!o->sequence && limit > AP_HF_SEQUENCE_MOST)
-		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_ERROR, AP_USAGE, NULL,
-			NULL,
-			"the model takes up to %" PRId64
-			" tokens; --sequence has to say how many a sample has", limit);
-	if (!o->sequence)
-		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_NOTE, AP_OK, NULL, NULL,
-			"--sequence is not given: a sample has the %" PRId64
-			" tokens that the model takes at most",
-			limit);
-	if (o->sequence > limit && d->positions)
-		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_ERROR, AP_USAGE, NULL,
-			NULL, "--sequence %" PRId64 " is more than the %" PRId64
-			" positions that the model learns",
-			o->sequence, limit);
-	if (o->sequence > limit)
-		return ap_json_report(r->ctx, r->doc, one_of(r, position_keys), AP_WARNING, AP_OK, NULL, NULL,
-			"--sequence %" PRId64 " is more than the %" PRId64 " tokens that the model takes",
-			o->sequence,
-			limit);
-	return AP_OK;
-}
-
-static enum ap_status read_dtype(struct reader *r, const struct ap_hf_options *o, struct ap_decoder *d)
-{
-	const struct ap_jv *v = one_of(r, (keys_of){"torch_dtype", "dtype"});
-	const struct ap_jv *quantized = member(r, "quantization_config");
-	enum ap_dtype t = v && ap_jv_type(v) == AP_JSTRING ? ap_dtype_find(ap_jv_str(v)) : AP_DTYPE_COUNT;
-
-	d->dtype = o->dtype;
-	if (o->dtype != AP_DTYPE_COUNT)
-		return AP_OK;
-	if (quantized)
-		return FAULT(r, quantized, "model-known",
-			"quantized weights are not trained; give --dtype for the type "
-			"of weights and activations");
-	d->dtype = v ? t : AP_BFLOAT16;
-	if (v && (t == AP_DTYPE_COUNT || !ap_dtype_is_float(t)))
-		return FAULT(r, v, "key-range", "expected \"float16\", \"bfloat16\" or \"float32\"");
-	return v ? AP_OK : ap_json_report(r->ctx, r->doc, r->root, AP_NOTE, AP_OK, NULL, NULL,
-		"no torch_dtype: weights and activations are taken as bfloat16; --dtype says otherwise");
-}
-
-/* Is any tensor too large to be counted? */
-static bool is_too_large(const struct ap_decoder *d)
+/* Elements of the largest tensor, about. */
+static double largest(const struct ap_decoder *d)
 {
 	double copies = (double)(d->experts.active > 0 ? d->experts.active : 1);
 	double rows = (double)d->batch * (double)d->sequence * copies;
@@ -763,52 +528,65 @@ static bool is_too_large(const struct ap_decoder *d)
 		(double)d->experts.inner +
 		2 * ((double)d->heads + 2 * (double)d->kv_heads) * (double)d->head_size +
 		(double)d->experts.count;
-	double most = 1e17, scores = rows * (double)d->heads * (double)d->sequence;
 
-	return rows * width > most || scores > most ||
-		width * width * (double)(d->experts.count + 1) > most;
+	return fmax(fmax(rows * width, rows * (double)d->heads * (double)d->sequence),
+		width * width * (double)(d->experts.count + 1));
+}
+
+static struct ap_model *make_decoder(struct ap_arena *arena, const void *dimensions)
+{
+	return ap_model_decoder(arena, dimensions);
+}
+
+static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architecture *a,
+	const struct ap_hf_options *o, struct ap_hf_net *out)
+{
+	struct ap_decoder *d = AP_NEW(r->ctx->arena, struct ap_decoder);
+
+	*d = (struct ap_decoder){.name = o->name, .names = a->names, .rotary = true, .norm = AP_NORM_RMS,
+		.flash = o->flash, .batch = o->batch};
+	d->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
+	d->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
+	d->inner = ap_hf_count(r, ap_hf_inner_keys, INT64_C(4) * AP_HF_MOST,
+		a->plain ? inner_of(r, d->hidden) : 0);
+	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, 0);
+	read_heads(r, a, d);
+	d->activation = activation(r, a->plain);
+	d->tied = ap_hf_flag(r, "tie_word_embeddings", a->tied);
+	if (a->read)
+		a->read(r, d);
+	check_rotation(r, a, d);
+	ap_hf_want(r, "is_encoder_decoder", false, "an encoder beside the decoder");
+	check_layer_types(r, d);
+	AP_TRY(ap_hf_dtype(r, o, &d->dtype));
+	AP_TRY(ap_hf_sequence(r, o, a->positions, d->positions, &d->sequence));
+	check_window(r, d);
+	if (d->experts.count && d->experts.active * d->sequence % d->experts.count == 0)
+		d->experts.way = AP_EXPERTS_MOVED;
+	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
+	return AP_OK;
 }
 
 enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_hf_options *o,
-	struct ap_decoder *out)
+	struct ap_hf_net *out)
 {
-	struct reader r = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)};
+	struct ap_hf_keys r = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)};
+	struct ap_hf_options settled = *o;
 	const struct architecture *a;
-	struct ap_decoder d = {.name = o->name, .rotary = true, .norm = AP_NORM_RMS, .flash = o->flash,
-		.batch = o->batch ? o->batch : AP_HF_BATCH};
 
 	if (ap_jv_type(r.root) != AP_JOBJECT)
-		return FAULT(&r, r.root, "key-type", "expected a JSON object");
-	if (member(&r, "text_config"))
-		return FAULT(&r, ap_jv_get(r.root, "text_config"), "model-known",
+		return AP_HF_FAULT(&r, r.root, "key-type", "expected a JSON object");
+	if (ap_hf_member(&r, "text_config"))
+		return AP_HF_FAULT(&r, ap_jv_get(r.root, "text_config"), "model-known",
 			"no graph is built of models of text and images");
 	AP_TRY(find_architecture(&r, &a));
-	d.names = a->names;
-	d.hidden = count(&r, hidden_keys, MOST, 0);
-	d.layers = count(&r, layer_keys, LAYERS_MOST, 0);
-	d.inner = count(&r, inner_keys, INT64_C(4) * MOST, a->plain ? inner_of(&r, d.hidden) : 0);
-	d.vocabulary = count(&r, vocabulary_keys, MOST, 0);
-	read_heads(&r, a, &d);
-	d.activation = activation(&r, a->plain);
-	d.tied = flag(&r, "tie_word_embeddings", a->tied);
-	if (a->read)
-		a->read(&r, &d);
-	check_rotation(&r, a, &d);
-	want(&r, "is_encoder_decoder", false, "an encoder beside the decoder");
-	check_layer_types(&r, &d);
-	AP_TRY(read_dtype(&r, o, &d));
-	AP_TRY(read_sequence(&r, a, o, &d));
-	check_window(&r, &d);
-	check_rest(&r);
+	settled.batch = o->batch ? o->batch : AP_HF_BATCH;
+	AP_TRY(read_decoder(&r, a, &settled, out));
+	ap_hf_check_rest(&r);
 	AP_TRY(ap_diag_status(ctx->diag));
-	if (is_too_large(&d))
-		return FAULT(&r, r.root, "key-range",
+	if (out->largest > 1e17)
+		return AP_HF_FAULT(&r, r.root, "key-range",
 			"these dimensions make a tensor of more than 10^17 elements");
-	if (!o->batch)
-		AP_TRY(ap_json_report(ctx, doc, NULL, AP_NOTE, AP_OK, NULL, NULL,
-			"--batch is not given: a step has %d samples", AP_HF_BATCH));
-	if (d.experts.count && d.experts.active * d.sequence % d.experts.count == 0)
-		d.experts.way = AP_EXPERTS_MOVED;
-	*out = d;
-	return AP_OK;
+	return o->batch ? AP_OK : ap_json_report(ctx, doc, NULL, AP_NOTE, AP_OK, NULL, NULL,
+		"--batch is not given: a step has %d samples", AP_HF_BATCH);
 }

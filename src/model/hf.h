@@ -4,7 +4,7 @@
 #define AP_MODEL_HF_H
 
 #include "base/json.h"
-#include "model/decoder.h"
+#include "model/model.h"
 
 struct ap_hf_options {
 	int64_t batch; /* samples of a step; 0: AP_HF_BATCH, with a note */
@@ -13,6 +13,15 @@ struct ap_hf_options {
 	bool flash;
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
 	const char *name; /* of the graph */
+};
+
+/* A network to be built: of dimensions, a struct that its maker knows. */
+typedef struct ap_model *ap_hf_make_fn(struct ap_arena *arena, const void *dimensions);
+
+struct ap_hf_net {
+	ap_hf_make_fn *make;
+	const void *dimensions; /* struct ap_decoder and the like */
+	double largest; /* elements of its largest tensor, about */
 };
 
 enum { AP_HF_BATCH = 256, AP_HF_SEQUENCE_MOST = 8192 };
@@ -27,6 +36,6 @@ const char *ap_hf_type_at(size_t i);
  * contradicts another key; keys that change shapes and are not understood; models that are not built
  * (AP_MEANING). AP_USAGE if only an option can say what is missing. O(members). */
 enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_hf_options *options,
-	struct ap_decoder *out);
+	struct ap_hf_net *out);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "graph/graph.h"
 #include "harness.h"
+#include "model/decoder.h"
 #include "model/hf.h"
 
 static struct ap_arena *arena;
@@ -34,13 +35,23 @@ TEST_FIXTURE(setup, teardown)
 
 enum { BATCH = 4, SEQUENCE = 64 };
 
-static enum ap_status read_text(const char *text, const struct ap_hf_options *o, struct ap_decoder *d)
+static enum ap_status read_net(const char *text, const struct ap_hf_options *o, struct ap_hf_net *net)
 {
 	struct ap_json *doc;
 	char *copy = ap_arena_strdup(arena, text);
 
 	ck_assert_int_eq(ap_json_parse(&ctx, "config.json", copy, strlen(copy), 0, &doc), AP_OK);
-	return ap_hf_read(&ctx, doc, o, d);
+	return ap_hf_read(&ctx, doc, o, net);
+}
+
+static enum ap_status read_text(const char *text, const struct ap_hf_options *o, struct ap_decoder *d)
+{
+	struct ap_hf_net net;
+	enum ap_status st = read_net(text, o, &net);
+
+	if (st == AP_OK)
+		*d = *(const struct ap_decoder *)net.dimensions;
+	return st;
 }
 
 static const char *messages(void)
@@ -56,11 +67,11 @@ static struct ap_model *build(const char *text)
 {
 	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true,
 		.dtype = AP_DTYPE_COUNT, .name = "net"};
-	struct ap_decoder *d = AP_NEW(arena, struct ap_decoder);
+	struct ap_hf_net net;
 
-	if (read_text(text, &o, d) != AP_OK)
+	if (read_net(text, &o, &net) != AP_OK)
 		ck_abort_msg("%s", messages());
-	return ap_model_decoder(arena, d);
+	return net.make(arena, net.dimensions);
 }
 
 static const struct ap_graph *load(const struct ap_model *m)

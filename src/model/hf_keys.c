@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/hf_keys.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+ap_hf_keys_of ap_hf_hidden_keys = {"hidden_size", "n_embd", "n_embed", "d_model"};
+ap_hf_keys_of ap_hf_layer_keys = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
+ap_hf_keys_of ap_hf_head_keys = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
+ap_hf_keys_of ap_hf_kv_head_keys = {"num_key_value_heads", "num_kv_heads", "n_head_kv",
+	"multi_query_group_num"};
+ap_hf_keys_of ap_hf_head_size_keys = {"head_dim", "kv_channels", "d_kv"};
+ap_hf_keys_of ap_hf_inner_keys = {"intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size"};
+ap_hf_keys_of ap_hf_vocabulary_keys = {"vocab_size", "padded_vocab_size"};
+ap_hf_keys_of ap_hf_position_keys = {"max_position_embeddings", "n_positions", "max_seq_len", "seq_length",
+	"n_ctx"};
+ap_hf_keys_of ap_hf_expert_keys = {"num_local_experts", "num_experts", "n_routed_experts"};
+ap_hf_keys_of ap_hf_active_keys = {"num_experts_per_tok", "experts_per_token"};
+ap_hf_keys_of ap_hf_activation_keys = {"hidden_activation", "hidden_act", "activation_function",
+	"activation"};
+
+/* ---- values ---- */
+
+const struct ap_jv *ap_hf_member(struct ap_hf_keys *r, const char *key)
+{
+	const struct ap_jv *v = ap_jv_get(r->root, key);
+
+	AP_PUSH(r->ctx->arena, r->asked, key);
+	return v && ap_jv_type(v) != AP_JNULL ? v : NULL;
+}
+
+const struct ap_jv *ap_hf_one_of(struct ap_hf_keys *r, const char *const *keys)
+{
+	const struct ap_jv *found = NULL;
+	int64_t a, b;
+
+	for (; *keys; keys++) {
+		const struct ap_jv *v = ap_hf_member(r, *keys);
+
+		if (v && found && ap_jv_int(r->doc, v, &a) && ap_jv_int(r->doc, found, &b) && a != b)
+			(void)AP_HF_FAULT(r, v, "key-conflict", "contradicts \"%s\", which is %" PRId64,
+				ap_jv_key(found), b);
+		found = found ? found : v;
+	}
+	return found;
+}
+
+int64_t ap_hf_count(struct ap_hf_keys *r, const char *const *keys, int64_t most, int64_t otherwise)
+{
+	const struct ap_jv *v = ap_hf_one_of(r, keys);
+	int64_t n;
+
+	if (!v && !otherwise)
+		(void)AP_HF_FAULT(r, r->root, "key-missing",
+			"no key \"%s\", or null; expected an integer from 1 to %" PRId64,
+			keys[0], most);
+	if (!v)
+		return otherwise ? otherwise : 1;
+	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n))
+		(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 1 to %" PRId64, most);
+	else if (n < 1 || n > most)
+		(void)AP_HF_FAULT(r, v, "key-range",
+			"expected an integer from 1 to %" PRId64 ", got %" PRId64,
+			most, n);
+	else
+		return n;
+	return 1;
+}
+
+bool ap_hf_flag(struct ap_hf_keys *r, const char *key, bool otherwise)
+{
+	const struct ap_jv *v = ap_hf_member(r, key);
+
+	if (v && ap_jv_type(v) != AP_JBOOL)
+		(void)AP_HF_FAULT(r, v, "key-type", "expected true or false");
+	return v && ap_jv_type(v) == AP_JBOOL ? ap_jv_bool(v) : otherwise;
+}
+
+void ap_hf_want(struct ap_hf_keys *r, const char *key, bool value, const char *otherwise)
+{
+	const struct ap_jv *v = ap_hf_member(r, key);
+
+	if (ap_hf_flag(r, key, value) != value)
+		(void)AP_HF_FAULT(r, v, "model-known", "%s is not built; expected %s", otherwise,
+			value ? "true"
+			: "false");
+}
+
+enum ap_status ap_hf_sequence(struct ap_hf_keys *r, const struct ap_hf_options *o, int64_t otherwise,
+	bool learned, int64_t *out)
+{
+	int64_t limit = ap_hf_count(r, ap_hf_position_keys, INT64_C(1) << 40, otherwise);
+
+	*out = o->sequence ? o->sequence : limit;
+	AP_TRY(ap_diag_status(r->ctx->diag));
+	if (!o->sequence && limit > AP_HF_SEQUENCE_MOST)
+		return ap_json_report(r->ctx, r->doc, ap_hf_one_of(r, ap_hf_position_keys), AP_ERROR,
+			AP_USAGE, NULL,
+			NULL,
+			"the model takes up to %" PRId64
+			" tokens; --sequence has to say how many a sample has", limit);
+	if (!o->sequence)
+		return ap_json_report(r->ctx, r->doc, ap_hf_one_of(r, ap_hf_position_keys), AP_NOTE, AP_OK,
+			NULL, NULL,
+			"--sequence is not given: a sample has the %" PRId64
+			" tokens that the model takes at most",
+			limit);
+	if (o->sequence > limit && learned)
+		return ap_json_report(r->ctx, r->doc, ap_hf_one_of(r, ap_hf_position_keys), AP_ERROR,
+			AP_USAGE, NULL,
+			NULL, "--sequence %" PRId64 " is more than the %" PRId64
+			" positions that the model learns",
+			o->sequence, limit);
+	if (o->sequence > limit)
+		return ap_json_report(r->ctx, r->doc, ap_hf_one_of(r, ap_hf_position_keys), AP_WARNING,
+			AP_OK, NULL, NULL,
+			"--sequence %" PRId64 " is more than the %" PRId64 " tokens that the model takes",
+			o->sequence,
+			limit);
+	return AP_OK;
+}
+
+enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out)
+{
+	const struct ap_jv *v = ap_hf_one_of(r, (ap_hf_keys_of){"torch_dtype", "dtype"});
+	const struct ap_jv *quantized = ap_hf_member(r, "quantization_config");
+	enum ap_dtype t = v && ap_jv_type(v) == AP_JSTRING ? ap_dtype_find(ap_jv_str(v)) : AP_DTYPE_COUNT;
+
+	*out = o->dtype;
+	if (o->dtype != AP_DTYPE_COUNT)
+		return AP_OK;
+	if (quantized)
+		return AP_HF_FAULT(r, quantized, "model-known",
+			"quantized weights are not trained; give --dtype for the type "
+			"of weights and activations");
+	*out = v ? t : AP_BFLOAT16;
+	if (v && (t == AP_DTYPE_COUNT || !ap_dtype_is_float(t)))
+		return AP_HF_FAULT(r, v, "key-range", "expected \"float16\", \"bfloat16\" or \"float32\"");
+	return v ? AP_OK : ap_json_report(r->ctx, r->doc, r->root, AP_NOTE, AP_OK, NULL, NULL,
+		"no torch_dtype: weights and activations are taken as bfloat16; --dtype says otherwise");
+}
+
+/* ---- keys that nobody asked for ---- */
+
+/* Is key one that changes no shape? A private one, one of these, or one that ends so. */
+static bool is_harmless(const char *key)
+{
+	static const char *const whole[] = {"architectures", "auto_map", "bos_token_id",
+		"cache_implementation", "chunk_size_feed_forward", "decoder_start_token_id",
+		"initializer_factor", "initializer_range", "is_decoder", "is_encoder_decoder",
+		"layer_norm_eps", "layer_norm_epsilon", "max_length", "max_window_layers",
+		"num_beam_groups", "num_beams", "num_return_sequences",
+		"original_max_position_embeddings", "output_router_logits", "partial_rotary_factor",
+		"pretraining_tp", "problem_type", "rms_norm_eps", "rope_parameters", "rope_scaling",
+		"rope_theta", "rotary_pct", "router_aux_loss_coef", "router_jitter_noise",
+		"norm_topk_prob", "task_specific_params", "top_k", "top_p", "torchscript",
+		"transformers_version", "use_cache", "tokenizer_class", "min_length",
+		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_labels", "id2label",
+		"label2id", "quantization_config", "model_max_length", "num_logits_to_keep",
+		"z_loss_weight", "gradient_checkpointing", "attn_implementation", "use_flash_attn",
+		"apply_residual_connection_post_layernorm", "attention_softmax_in_fp32",
+		"bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
+		"skip_bias_add_qkv", "init_config", "init_device", "layerdrop", "hidden_dropout",
+		"norm_type", "attention_probs_dropout_prob", "scale_attn_weights",
+		"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
+		"attn_logit_softcapping", "final_logit_softcapping", "sliding_window_size",
+		"sliding_window_pattern", "layernorm_epsilon", "apply_query_key_layer_scaling",
+		"fp32_residual_connection", "original_rope"};
+	static const char *const ends[] = {"_token_id", "_dropout", "_pdrop", "_dropout_prob", "_eps",
+		"_theta", "_index", "_std"};
+	size_t len = strlen(key);
+
+	if (*key == '_')
+		return true;
+	for (size_t i = 0; i < AP_COUNT(whole); i++)
+		if (!strcmp(whole[i], key))
+			return true;
+	for (size_t i = 0; i < AP_COUNT(ends); i++)
+		if (len > strlen(ends[i]) && !strcmp(key + len - strlen(ends[i]), ends[i]))
+			return true;
+	return false;
+}
+
+/* Does a key that nobody knows look like one that changes shapes or operators? */
+static bool is_shape(const char *key)
+{
+	static const char *const parts[] = {"_size", "_dim", "_rank", "head", "layer", "num_", "expert",
+		"pattern", "config", "bias", "norm", "index_", "compress", "hybrid", "linear", "block",
+		"mtp", "moe", "lora", "hidden", "attention", "attn", "ssm", "mamba", "conv", "vision",
+		"adapter", "sparse"};
+
+	for (size_t i = 0; i < AP_COUNT(parts); i++)
+		if (strstr(key, parts[i]))
+			return true;
+	return !strncmp(key, "n_", 2);
+}
+
+static bool was_asked(const struct ap_hf_keys *r, const char *key)
+{
+	for (size_t i = 0; i < r->asked.n; i++)
+		if (!strcmp(r->asked.v[i], key))
+			return true;
+	return false;
+}
+
+/* Says this value that a thing is absent? */
+static bool is_off(const struct ap_json *doc, const struct ap_jv *v)
+{
+	int64_t n;
+
+	switch (ap_jv_type(v)) {
+	case AP_JNULL:
+		return true;
+	case AP_JBOOL:
+		return !ap_jv_bool(v);
+	case AP_JNUMBER:
+		return ap_jv_int(doc, v, &n) && n == 0;
+	case AP_JARRAY:
+	case AP_JOBJECT:
+		return !ap_jv_count(v);
+	default:
+		return false;
+	}
+}
+
+void ap_hf_check_rest(struct ap_hf_keys *r)
+{
+	for (const struct ap_jv *v = ap_jv_first(r->root); v; v = ap_jv_next(v)) {
+		const char *key = ap_jv_key(v);
+
+		if (!was_asked(r, key) && !is_harmless(key) && is_shape(key) && !is_off(r->doc, v))
+			(void)AP_HF_FAULT(r, v, "key-known",
+				"the key \"%s\" is not understood for %s, and may change shapes",
+				ap_diag_name(r->ctx->diag, key), ap_diag_name(r->ctx->diag, r->type));
+	}
+}
