@@ -332,16 +332,27 @@ static const struct ap_plan *or_by_convention(struct ap_rivals *r, const struct 
 	return plan;
 }
 
+/* Do the fixed rows leave nothing to complete? They stand together: ap_pins_make() has seen to it. */
+static bool is_whole(const struct ap_graph *g, const int32_t *const *fixed)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (!fixed || !fixed[i])
+			return false;
+	return true;
+}
+
 enum ap_status ap_rival_complete(struct ap_rivals *r, const struct ap_request *rq,
 	const int32_t *const *fixed, const struct ap_plan **out)
 {
 	struct ap_plan *plan = AP_NEW(r->ctx->arena, struct ap_plan);
-	const int32_t *const *counts = NULL;
+	const int32_t *const *counts = fixed;
+	bool whole = is_whole(rq->graph, fixed);
 
-	AP_TRY(complete_additive(r, rq, fixed, &counts));
+	if (!whole)
+		AP_TRY(complete_additive(r, rq, fixed, &counts));
 	ap_ctx_phase(r->ctx, "simulation");
 	ap_plan_sketch(r->maker, counts, plan);
-	*out = or_by_convention(r, rq, fixed, plan);
+	*out = whole ? plan : or_by_convention(r, rq, fixed, plan);
 	return AP_OK;
 }
 
