@@ -385,19 +385,6 @@ void ap_schedule_pipe(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t 
 	*out = *ap_schedule_at(ctx->arena, out, best);
 }
 
-static int by_start(const void *x, const void *y)
-{
-	const struct ap_send_time *a = x, *b = y;
-
-	if (a->start_s != b->start_s)
-		return a->start_s < b->start_s ? -1 : 1;
-	if (a->from_part != b->from_part)
-		return a->from_part < b->from_part ? -1 : 1;
-	if (a->to_part != b->to_part)
-		return a->to_part < b->to_part ? -1 : 1;
-	return (a->micro > b->micro) - (a->micro < b->micro);
-}
-
 /*
  * A stage runs its slots in order until one has to wait for another stage; an arrival wakes it. All
  * sends from a stage come from its slots, so they are made in the order in which they are ready.
@@ -431,8 +418,6 @@ static void finish(const struct running *r, struct ap_timeline *out)
 		.slot = r->slot,
 		.nsend = (uint32_t)r->sends.n,
 		.send = r->sends.v};
-	if (r->sends.n)
-		qsort(r->sends.v, r->sends.n, sizeof *r->sends.v, by_start);
 	for (int32_t s = 0; s < out->nstage; s++) {
 		assert(r->next[s] == r->first[s + 1]); /* else the orders deadlock */
 		out->end_s = fmax(out->end_s, r->free_s[s]);
@@ -582,4 +567,26 @@ void ap_schedule_run(struct ap_ctx *ctx, const struct ap_pipe *pipe, int64_t nmi
 	}
 	finish(&r, out);
 	ap_arena_release(ctx->scratch, mark);
+}
+
+static int by_start(const void *x, const void *y)
+{
+	const struct ap_send_time *a = x, *b = y;
+
+	if (a->start_s != b->start_s)
+		return a->start_s < b->start_s ? -1 : 1;
+	if (a->from_part != b->from_part)
+		return a->from_part < b->from_part ? -1 : 1;
+	if (a->to_part != b->to_part)
+		return a->to_part < b->to_part ? -1 : 1;
+	return (a->micro > b->micro) - (a->micro < b->micro);
+}
+
+const struct ap_send_time *ap_schedule_sends(struct ap_arena *arena, const struct ap_timeline *t)
+{
+	struct ap_send_time *send = ap_arena_memdup(arena, t->send, t->nsend * sizeof *send);
+
+	if (t->nsend)
+		qsort(send, t->nsend, sizeof *send, by_start);
+	return send;
 }

@@ -85,8 +85,8 @@ struct ap_timeline {
 	const uint32_t *first; /* [nstage + 1] stage s has slot[first[s]] .. slot[first[s + 1] - 1] */
 	const struct ap_slot_time *slot;
 	uint32_t nsend;
-	const struct ap_send_time *send; /* by start, then parts; without sends inside a stage, or
-	                                    that take no time */
+	const struct ap_send_time *send; /* in no order but that of each link; without sends inside a
+	                                    stage, or that take no time */
 	double end_s; /* of the last slot */
 };
 
@@ -94,8 +94,11 @@ struct ap_timeline {
  * (forward: results of the part before; backward: its own forward pass and the gradient from the
  * part after; weight: its own backward pass). Sends go out in the order in which they are ready.
  * Without training there are forward passes only. time[part] in data order. Into the run arena.
- * O(slots), and O(n log n) to sort n sends. */
+ * O(slots). */
 void ap_schedule_run(struct ap_ctx *ctx, const struct ap_pipe *pipe, int64_t nmicro, bool training,
 	const struct ap_pass_times *time, struct ap_timeline *out);
+
+/* The timeline's sends by start, then parts, then micro-batches; in the arena. O(n log n). */
+const struct ap_send_time *ap_schedule_sends(struct ap_arena *arena, const struct ap_timeline *t);
 
 #endif

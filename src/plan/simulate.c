@@ -209,6 +209,7 @@ struct head {
 struct merging {
 	const struct ap_plan *p;
 	const struct ap_whole_step *w;
+	const struct ap_send_time *send; /* of the timeline, by start */
 	struct head *head;
 	size_t n;
 };
@@ -321,7 +322,7 @@ static bool take_send(const struct merging *m, struct head *h)
 
 	if (h->i >= m->w->timeline->nsend)
 		return false;
-	s = &m->w->timeline->send[h->i++];
+	s = &m->send[h->i++];
 	h->event = send_event(m, s->from_part, s->to_part, s->micro, s->start_s, s->end_s);
 	return true;
 }
@@ -415,6 +416,7 @@ void ap_simulate_each(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	struct head *h;
 
 	ap_whole_step_make(ctx, p, true, &w);
+	m.send = ap_schedule_sends(ctx->scratch, w.timeline);
 	/* Sends of parameters and of gradients in order, both from the start of the step. */
 	for (size_t i = 0; i < w.sends.n; i++) {
 		struct ap_whole_step_send *s = &w.sends.v[i];

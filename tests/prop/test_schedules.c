@@ -274,10 +274,19 @@ static void in_flight_is_held(const struct trial *t, const struct ap_timeline *l
 		}
 }
 
-static void sends_are_in_order(const struct ap_timeline *line)
+static void sends_are_in_order(struct ap_ctx *ctx, const struct ap_timeline *line)
 {
+	const struct ap_send_time *send = ap_schedule_sends(ctx->arena, line);
+	const struct ap_timeline sorted = {.nsend = line->nsend, .send = send};
+
 	for (uint32_t i = 1; i < line->nsend; i++)
-		ck_assert(line->send[i - 1].start_s <= line->send[i].start_s);
+		ck_assert(send[i - 1].start_s <= send[i].start_s);
+	for (uint32_t i = 0; i < line->nsend; i++) {
+		const struct ap_send_time *s = &line->send[i];
+		const struct parcel p = {.from = s->from_part, .to = s->to_part, .micro = s->micro};
+
+		ck_assert(told(&sorted, &p, s->start_s, s->end_s));
+	}
 }
 
 START_TEST(schedules_are_as_they_must_be)
@@ -294,7 +303,7 @@ START_TEST(schedules_are_as_they_must_be)
 		simulate(t, &line);
 		all_passes_ran(t);
 		in_flight_is_held(t, &line);
-		sends_are_in_order(&line);
+		sends_are_in_order(&ctx, &line);
 		ctx_destroy(&ctx);
 	}
 	free(t);
