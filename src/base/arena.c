@@ -19,6 +19,7 @@ enum { ALIGN = 16, CHUNK_MIN = 32 << 10, CHUNK_MAX = 4 << 20, HUGE_PAGE = 2 << 2
 enum { FEW_BYTES = 128 << 10 }; /* cost less in page faults than a huge page does */
 enum { SPARE_MAX = 32 << 20, SPARE_PART = 16 };
 enum { CHUNK_PART = 64 }; /* of a budget, for chunks: there are many arenas */
+enum { PRINTED_BYTES = 256 }; /* longer texts are printed twice */
 enum { MAP_BYTES = 128 << 10 }; /* larger chunks bypass malloc(), which may not return them to the system */
 
 struct chunk {
@@ -382,15 +383,17 @@ char *ap_arena_strdup(struct ap_arena *a, const char *s)
 
 char *ap_arena_printf(struct ap_arena *a, const char *fmt, ...)
 {
+	char few[PRINTED_BYTES], *s;
 	va_list ap;
-	char *s;
 	int len;
 
 	assert(fmt);
 	va_start(ap, fmt);
-	len = vsnprintf(NULL, 0, fmt, ap);
+	len = vsnprintf(few, sizeof few, fmt, ap);
 	va_end(ap);
 	assert(len >= 0);
+	if ((size_t)len < sizeof few)
+		return ap_arena_strndup(a, few, (size_t)len);
 	s = ap_arena_alloc_raw(a, (size_t)len + 1, 1);
 	va_start(ap, fmt);
 	vsnprintf(s, (size_t)len + 1, fmt, ap);

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 
-enum { FIRST_SLOTS = 16, MANY_BYTES = 64 };
+enum { FIRST_SLOTS = 16, MANY_BYTES = 64, LANES = 4 };
 
 struct entry {
 	const char *key;
@@ -69,6 +69,17 @@ uint64_t ap_hash(const void *p, size_t len, uint64_t seed)
 
 	if (len <= 8)
 		return mix(step(h, short_word(s, len)));
+	if (len >= MANY_BYTES) { /* several at once: a multiplication takes the next one's time */
+		uint64_t lane[LANES] = {h, h + 1, h + 2, h + 3};
+
+		for (; len >= 8 * LANES; s += 8 * LANES, len -= 8 * LANES)
+			for (int k = 0; k < LANES; k++)
+				lane[k] = step(lane[k], word_of(s + 8 * k, 8));
+		for (int k = 0; k < LANES; k++)
+			h = step(h, lane[k]);
+		if (len < 8)
+			return mix(step(h, short_word(s, len)));
+	}
 	for (size_t i = 0; i + 8 < len; i += 8)
 		h = step(h, word_of(s + i, 8));
 	return mix(step(h, word_of(s + len - 8, 8)));
