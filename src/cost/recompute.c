@@ -635,7 +635,12 @@ static void note_cells(struct naming *k)
 static void note_said(struct naming *k)
 {
 	struct ap_family_chain chain;
+	bool said = false;
 
+	for (ap_id c = 0; c < k->g->ncell; c++)
+		said |= k->g->cell[c].again != 0;
+	if (!said)
+		return;
 	ap_family_chain(k->ctx, k->g, &chain);
 	for (ap_id c = 0; c < k->g->ncell; c++) {
 		const char *name = k->g->cell[c].name;
@@ -742,7 +747,7 @@ enum ap_status ap_recompute_check(struct ap_ctx *ctx, const struct ap_graph *g, 
 	struct naming k = {.ctx = ctx, .g = g};
 	struct ap_again_layers l;
 
-	if (!step->training)
+	if (!step->training || (!step->recompute && step->nrecompute_first == 0))
 		return AP_OK;
 	ap_recompute_layers(ctx, g, step, &l);
 	for (uint32_t i = 0; i < step->nrecompute_first; i++)
