@@ -163,7 +163,7 @@ static void stages_agree(struct trial *t)
 
 START_TEST(stages_that_share_a_weight_agree)
 {
-	trial_each(60, 4, 2, stages_agree);
+	trial_each(25, 4, 2, stages_agree);
 }
 END_TEST
 
