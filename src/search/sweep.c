@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 
-enum { MOST_SWEEPS = 2000, LANES = 8, GRAINS = 8, EXACT_BITS = 51 };
+enum { MOST_SWEEPS = 2000, LANES = 8, MANY = 32, FEW = 4, GRAINS = 8, EXACT_BITS = 51 };
 enum { ROW = 32 }; /* cells that take as long as what is done once for a row or column */
 
 static size_t cells(const struct ap_pmatrix *m)
@@ -77,6 +77,20 @@ static double least_difference(const double *v, const double *less, size_t n)
 	double lane[LANES], least = INFINITY;
 	size_t i = 0;
 
+	if (n >= 2 * MANY) {
+		double many[MANY]; /* so many that compilers make vectors of them */
+
+		for (size_t j = 0; j < MANY; j++)
+			many[j] = v[j] - less[j];
+		for (i = MANY; i + MANY <= n; i += MANY)
+			for (size_t j = 0; j < MANY; j++) {
+				double d = v[i + j] - less[i + j];
+
+				many[j] = d < many[j] ? d : many[j];
+			}
+		for (size_t j = 0; j < MANY; j++)
+			least = smaller(many[j], least);
+	}
 	for (size_t j = 0; j < LANES; j++)
 		lane[j] = INFINITY;
 	for (; i + LANES <= n; i += LANES)
@@ -87,6 +101,29 @@ static double least_difference(const double *v, const double *less, size_t n)
 	for (size_t j = 0; j < LANES; j++)
 		least = smaller(lane[j], least);
 	return least;
+}
+
+/* Lowers least[c] to the least of n rows' cells, each minus what is less for its row. */
+static void lower_columns(size_t cols, int n, const double *const rows[FEW], const double less[FEW],
+	double *restrict least)
+{
+	if (n == FEW) {
+		const double *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+		double la = less[0], lb = less[1], lc = less[2], ld = less[3];
+
+		for (size_t x = 0; x < cols; x++) {
+			double s = a[x] - la, t = b[x] - lb, u = c[x] - lc, v = d[x] - ld;
+
+			s = t < s ? t : s;
+			u = v < u ? v : u;
+			s = u < s ? u : s;
+			least[x] = s < least[x] ? s : least[x];
+		}
+		return;
+	}
+	for (int k = 0; k < n; k++)
+		for (size_t x = 0; x < cols; x++)
+			least[x] = smaller(rows[k][x] - less[k], least[x]);
 }
 
 static int side_of(const struct ap_sweep *s, uint32_t e, uint32_t i)
@@ -109,16 +146,26 @@ static void take(struct ap_sweep *s, uint32_t e, uint32_t i)
 	const double *other = s->taken[!side][e], *row = m->cost;
 	size_t cols = m->cols;
 	double *least = s->least;
+	const double *rows[FEW];
+	double less[FEW];
+	int n = 0;
 
 	/* The least of each row (side 0) or column (side 1) of an edge, minus what the other end
-	 * took. */
+	 * took. Candidates that are out count on neither side. */
+	for (uint32_t r = 0; side == 0 && r < m->rows; r++, row += cols)
+		if (s->cost[i][r] < INFINITY)
+			least[r] = least_difference(row, other, cols);
 	for (size_t c = 0; side == 1 && c < cols; c++)
 		least[c] = INFINITY;
-	for (uint32_t r = 0; r < m->rows; r++, row += cols) {
-		if (side == 0)
-			least[r] = least_difference(row, other, cols);
-		for (size_t c = 0; side == 1 && c < cols; c++)
-			least[c] = smaller(row[c] - other[r], least[c]);
+	for (uint32_t r = 0; side == 1 && r < m->rows; r++, row += cols) {
+		if (other[r] > -INFINITY) {
+			rows[n] = row;
+			less[n++] = other[r];
+		}
+		if (n == FEW || (n > 0 && r + 1 == m->rows)) {
+			lower_columns(cols, n, rows, less, least);
+			n = 0;
+		}
 	}
 	for (uint32_t c = 0; c < s->p->node[i].k; c++) {
 		if (s->cost[i][c] == INFINITY)

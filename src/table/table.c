@@ -253,6 +253,9 @@ static void close_workers(struct ap_making *mk)
 
 #define ROUNDS 2 /* each one works on the survivors of the last */
 #define LOOK 16 /* neighbour layouts compared at a time: the first few usually decide */
+#define AT_ONCE 64 /* prices weighed together, in the first-level cache */
+#define TILE 16 /* columns of a bond turned into rows together: two lines of the cache each */
+#define RISES 4 /* compared side by side */
 #define CHAMPIONS 16 /* cheapest survivors that others are tested against: the rest beat few */
 
 struct edge { /* a side prepared for comparing: cost by (own layout, neighbour's layout) */
@@ -267,18 +270,20 @@ struct edge { /* a side prepared for comparing: cost by (own layout, neighbour's
  * NaN, neither of which compares as larger. */
 static double most_rise(size_t n, const double *cf, const double *ct)
 {
-	double s = -INFINITY, t = -INFINITY;
+	double lane[RISES] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
 	size_t x = 0;
 
-	for (; x + 2 <= n; x += 2) {
-		double p = ct[x] - cf[x], q = ct[x + 1] - cf[x + 1];
+	for (; x + RISES <= n; x += RISES)
+		for (size_t k = 0; k < RISES; k++) {
+			double rise = ct[x + k] - cf[x + k];
 
-		s = p > s ? p : s;
-		t = q > t ? q : t;
-	}
-	if (x < n)
-		s = ct[x] - cf[x] > s ? ct[x] - cf[x] : s;
-	return t > s ? t : s;
+			lane[k] = rise > lane[k] ? rise : lane[k];
+		}
+	for (; x < n; x++)
+		lane[0] = ct[x] - cf[x] > lane[0] ? ct[x] - cf[x] : lane[0];
+	lane[0] = lane[1] > lane[0] ? lane[1] : lane[0];
+	lane[2] = lane[3] > lane[2] ? lane[3] : lane[2];
+	return lane[2] > lane[0] ? lane[2] : lane[0];
 }
 
 /* The most by which layout `to` makes this edge worse than layout `from`, whatever the neighbour
@@ -394,20 +399,64 @@ static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
 	return n;
 }
 
-/* What a path is charged for a redistribution, rounded down: prices are rounded to the nearest. */
-static double weigh(const struct ap_making *mk, const struct ap_bond *b, size_t at, uint32_t scale)
+#define INTEGERS 0x1p52 /* no number from here on has a fraction */
+#define FRACTIONS 0x1p60 /* times a difference of two numbers from a half to INTEGERS is 0 or at least 1 */
+
+/*
+ * Prices of a row of a bond: of the columns `column`, n of them, or (NULL) of the first n. With weights,
+ * what a path is charged for each of these redistributions, rounded down: prices are rounded to the
+ * nearest. Loops are plain, so that compilers vectorize them: tables of many devices spend much of their
+ * time here.
+ */
+static void weigh(const struct ap_making *mk, const struct ap_bond *b, size_t row, const uint32_t *column,
+	uint32_t n, uint32_t scale, double *restrict out)
 {
-	double q = mk->step->quantum_s, cost = b->cost[at], more, part;
+	const double *restrict cost = b->cost + row * b->v.nlayout;
+	double per_quantum = 1 / mk->step->quantum_s, q = mk->step->quantum_s, more;
+	int32_t ceiling;
 	struct scale w;
 
-	if (!mk->weighing || isinf(cost))
-		return cost;
+	if (!column)
+		memcpy(out, cost, n * sizeof *out);
+	for (uint32_t i = 0; i < n && column; i++)
+		out[i] = cost[column[i]];
+	if (!mk->weighing)
+		return;
 	w = mk->weighing->scale[scale];
-	if (!b->there || (w.there == 0 && w.back == 0))
-		return 0;
+	if (!b->there || (w.there == 0 && w.back == 0)) {
+		for (uint32_t i = 0; i < n; i++)
+			out[i] = out[i] < INFINITY ? 0 : INFINITY;
+		return;
+	}
 	more = w.there - w.back;
-	part = b->there[at] + (more < 0 && b->there[at] < PARTS ? 1 : 0);
-	return fmax(0, floor((w.back + more * part / PARTS) * (cost / q - 0.5))) * q;
+	ceiling = more < 0;
+	for (uint32_t from = 0; from < n; from += AT_ONCE) {
+		uint32_t m = n - from < AT_ONCE ? n - from : AT_ONCE;
+		const uint16_t *restrict there = b->there + row * b->v.nlayout;
+		double part[AT_ONCE], x[AT_ONCE], whole[AT_ONCE], above[AT_ONCE], *to = out + from;
+
+		for (uint32_t i = 0; i < m; i++) {
+			int32_t p = there[column ? column[from + i] : from + i];
+
+			part[i] = p + (p < PARTS ? ceiling : 0);
+		}
+		for (uint32_t i = 0; i < m; i++) /* exact, as the quantum is a power of two */
+			x[i] = (w.back + more * part[i] / PARTS) * (to[i] * per_quantum - 0.5);
+		for (uint32_t i = 0; i < m; i++) {
+			whole[i] = x[i] + INTEGERS - INTEGERS;
+			above[i] = (whole[i] - x[i]) * FRACTIONS;
+		}
+		for (uint32_t i = 0; i < m; i++)
+			above[i] = above[i] > 0 ? above[i] : 0;
+		for (uint32_t i = 0; i < m; i++) /* one less where the nearest whole number is above */
+			whole[i] -= above[i] < 1 ? above[i] : 1;
+		for (uint32_t i = 0; i < m; i++)
+			whole[i] = x[i] < INTEGERS ? whole[i] : x[i];
+		for (uint32_t i = 0; i < m; i++)
+			whole[i] = (whole[i] > 0 ? whole[i] : 0) * q;
+		for (uint32_t i = 0; i < m; i++)
+			to[i] = to[i] < INFINITY ? whole[i] : to[i];
+	}
 }
 
 /* Costs of the layouts that candidates of class c use. */
@@ -418,6 +467,7 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 	const struct ap_slot *own = s->is_v ? &b->v : &b->u, *other = s->is_v ? &b->u : &b->v;
 	bool memory = mk->params->by_memory && b->kept;
 	uint32_t *used, *rows, nrow = layouts_in_use(a, own, c, &rows);
+	double *tile;
 
 	e->times = 1;
 	e->of = own->of;
@@ -425,19 +475,25 @@ static void make_edge(const struct ap_making *mk, struct ap_arena *a, const stru
 	e->nother = layouts_in_use(a, other, &mk->classes.v[s->neighbour], &used);
 	e->cost = ap_arena_alloc_raw(a, (size_t)e->nown * e->nother, sizeof *e->cost);
 	e->kept = memory ? AP_NEW_N(a, int64_t, (size_t)e->nown * e->nother) : NULL;
-	for (uint32_t i = 0; i < nrow; i++) {
-		uint32_t l = rows[i];
+	for (uint32_t i = 0; i < nrow && !s->is_v; i++)
+		weigh(mk, b, rows[i], e->nother < other->nlayout ? used : NULL, e->nother, s->scale,
+			e->cost + (size_t)rows[i] * e->nother);
+	tile = s->is_v ? ap_arena_alloc_raw(a, (size_t)TILE * nrow, sizeof *tile) : NULL;
+	for (uint32_t from = 0; from < e->nother && tile; from += TILE) {
+		uint32_t n = e->nother - from < TILE ? e->nother - from : TILE;
 
-		for (uint32_t x = 0; x < e->nother; x++) {
-			size_t to = (size_t)l * e->nother + x;
-			size_t from = s->is_v ? (size_t)used[x] * b->v.nlayout + l
-					      : (size_t)l * b->v.nlayout + used[x];
-
-			e->cost[to] = weigh(mk, b, from, s->scale);
-			if (memory)
-				e->kept[to] = b->kept[from];
-		}
+		for (uint32_t x = 0; x < n; x++)
+			weigh(mk, b, used[from + x], nrow < own->nlayout ? rows : NULL, nrow, s->scale,
+				tile + (size_t)x * nrow);
+		for (uint32_t i = 0; i < nrow; i++)
+			for (uint32_t x = 0; x < n; x++)
+				e->cost[(size_t)rows[i] * e->nother + from + x] = tile[(size_t)x * nrow + i];
 	}
+	for (uint32_t i = 0; i < nrow && memory; i++)
+		for (uint32_t x = 0; x < e->nother; x++)
+			e->kept[(size_t)rows[i] * e->nother + x] = s->is_v
+				? b->kept[(size_t)used[x] * b->v.nlayout + rows[i]]
+				: b->kept[(size_t)rows[i] * b->v.nlayout + used[x]];
 }
 
 static uint32_t merge_edges(const struct ap_making *mk, struct ap_arena *a, const struct class *c,
@@ -684,20 +740,19 @@ static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, uint
 	const struct ap_bond *b = &mk->bonds.v[l->bond];
 	const struct class *cu = &mk->classes.v[mk->class_of[l->u]];
 	const struct class *cv = &mk->classes.v[mk->class_of[l->v]];
-	size_t cells = (size_t)cu->k * cv->k, at = 0;
+	size_t cells = (size_t)cu->k * cv->k;
+	uint32_t *column = ap_arena_alloc_raw(mk->ctx->scratch, cv->k, sizeof *column);
 	double *cost = ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *cost);
 	int64_t *memory = b->kept ? ap_arena_alloc_raw(mk->ctx->arena, cells, sizeof *memory) : NULL;
 
+	for (uint32_t c = 0; c < cv->k; c++)
+		column[c] = b->v.of[cv->candidate[c]];
 	for (uint32_t r = 0; r < cu->k; r++) {
-		size_t row = (size_t)b->u.of[cu->candidate[r]] * b->v.nlayout;
+		size_t row = b->u.of[cu->candidate[r]], at = (size_t)r * cv->k;
 
-		for (uint32_t c = 0; c < cv->k; c++, at++) {
-			size_t from = row + b->v.of[cv->candidate[c]];
-
-			cost[at] = weigh(mk, b, from, scale);
-			if (memory)
-				memory[at] = b->kept[from];
-		}
+		weigh(mk, b, row, column, cv->k, scale, cost + at);
+		for (uint32_t c = 0; c < cv->k && memory; c++)
+			memory[at + c] = b->kept[row * b->v.nlayout + column[c]];
 	}
 	*out = (struct ap_pmatrix){.rows = cu->k, .cols = cv->k, .cost = cost, .memory = memory};
 }
