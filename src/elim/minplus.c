@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/par.h"
+#include "base/wide.h"
 
 #define PART (UINT64_C(1) << 22) /* steps of a thread's task, and between two polls */
 
@@ -12,7 +13,7 @@
  * each element of out is touched once per four steps. Compilers vectorize the plain loop over
  * columns and the conditional expression (not fmin(), which must honour NaN). */
 
-static void add_four(size_t n, double *restrict out, const double *restrict b, size_t stride,
+AP_WIDE static void add_four(size_t n, double *restrict out, const double *restrict b, size_t stride,
 	const double v[4])
 {
 	const double *b0 = b, *b1 = b + stride, *b2 = b1 + stride, *b3 = b2 + stride;
@@ -53,7 +54,8 @@ static double least_sum(size_t k, const double *a, const double *b)
 	return u < s ? u : s;
 }
 
-void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, size_t b_row, double *out)
+AP_WIDE void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, size_t b_row,
+	double *out)
 {
 	for (size_t c = 0; c < cols; c++)
 		out[c] = least_sum(k, a, b + c * b_row);

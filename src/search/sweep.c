@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/wide.h"
 
 enum { MOST_SWEEPS = 2000, LANES = 8, MANY = 32, FEW = 4, GRAINS = 8, EXACT_BITS = 51 };
 enum { ROW = 32 }; /* cells that take as long as what is done once for a row or column */
@@ -72,7 +73,7 @@ static double smaller(double a, double b)
 }
 
 /* The least v[i] - less[i]. */
-static double least_difference(const double *v, const double *less, size_t n)
+AP_WIDE static double least_difference(const double *v, const double *less, size_t n)
 {
 	double lane[LANES], least = INFINITY;
 	size_t i = 0;
@@ -104,7 +105,7 @@ static double least_difference(const double *v, const double *less, size_t n)
 }
 
 /* Lowers least[c] to the least of n rows' cells, each minus what is less for its row. */
-static void lower_columns(size_t cols, int n, const double *const rows[FEW], const double less[FEW],
+AP_WIDE static void lower_columns(size_t cols, int n, const double *const rows[FEW], const double less[FEW],
 	double *restrict least)
 {
 	if (n == FEW) {

@@ -20,6 +20,7 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "base/wide.h"
 #include "cost/comms.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
@@ -408,8 +409,8 @@ static uint32_t layouts_in_use(struct ap_arena *a, const struct ap_slot *slot,
  * nearest. Loops are plain, so that compilers vectorize them: tables of many devices spend much of their
  * time here.
  */
-static void weigh(const struct ap_making *mk, const struct ap_bond *b, size_t row, const uint32_t *column,
-	uint32_t n, uint32_t scale, double *restrict out)
+AP_WIDE static void weigh(const struct ap_making *mk, const struct ap_bond *b, size_t row,
+	const uint32_t *column, uint32_t n, uint32_t scale, double *restrict out)
 {
 	const double *restrict cost = b->cost + row * b->v.nlayout;
 	double per_quantum = 1 / mk->step->quantum_s, q = mk->step->quantum_s, more;
