@@ -224,10 +224,8 @@ static bool take_if_faster(struct local *x, const int32_t *const *row)
 	x->quiet = ap_diag_apart(&x->quiet);
 	all = complete(x, row);
 	if (all) {
-		bool fits;
+		bool fits = ap_plan_sketch_if_fits(x->job->maker, x->quiet.arena, all, &p);
 
-		ap_plan_sketch_in(x->job->maker, x->quiet.arena, all, &p);
-		fits = p.prediction.memory.total <= p.capacity_bytes;
 		faster = fits && p.prediction.step_time_s < x->best_s;
 		if (fits && !faster)
 			keep(x, all, p.prediction.step_time_s);

@@ -33,9 +33,22 @@ struct ap_plan_maker {
 	struct ap_plan blank;
 	struct ap_pricer *pricer;
 	const uint32_t *class_of; /* [nnode] */
-	struct ap_map *op_ids, *move_ids;
+	struct ap_map *op_ids, *move_ids, *flow_ids, *end_ids;
 	AP_VEC(struct ap_plan_op) ops; /* by op_ids */
+	AP_VEC(struct ends) ends; /* by op_ids */
 	AP_VEC(struct ap_plan_move) moves; /* by move_ids */
+	const uint32_t *first_in; /* [nnode] of its operands among all */
+	ap_id *flow_of; /* [operands] by flow_ids; AP_NONE: not asked for yet */
+};
+
+struct ends { /* of redistributions, at a priced operator; by end_ids */
+	ap_id *in, *out; /* [nin], [nout] */
+	struct ap_axes *partial; /* [nin] over which the operand's gradient is */
+};
+
+struct end_key { /* without padding */
+	struct ap_layout l;
+	struct ap_axes partial;
 };
 
 struct op_key {
@@ -45,13 +58,15 @@ struct op_key {
 	int32_t count[AP_MAX_FACTOR];
 };
 
-struct move_key { /* without padding */
+struct flow_key { /* what a redistribution's price depends on beside its ends; without padding */
 	int64_t size[AP_MAX_RANK];
-	struct ap_layout a, b;
-	struct ap_axes partial;
 	uint32_t sets;
 	uint16_t sharers;
-	uint8_t rank, dtype, grad, kept, again, once, returns, spare[7];
+	uint8_t rank, dtype, grad, kept, again, once, returns, spare[3];
+};
+
+struct move_key {
+	ap_id flow, a, b; /* by flow_ids, end_ids */
 };
 
 struct share_key { /* of a copy that operands may share; without padding */
@@ -92,6 +107,13 @@ static void list_comm(void *user, const struct ap_comm *c)
 		l->cost->joined_s += x.time_s;
 }
 
+static ap_id end_id(struct ap_plan_maker *k, const struct ap_layout *l, const struct ap_axes *partial)
+{
+	const struct end_key key = {*l, *partial};
+
+	return ap_map_put(k->end_ids, &key, sizeof key, NULL);
+}
+
 /* Lent results that are unread are not kept. */
 static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, uint32_t unread,
 	uint32_t joined)
@@ -103,6 +125,8 @@ static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, 
 	struct ap_layout *in = AP_NEW_N(arena, struct ap_layout, b->nin);
 	struct ap_layout *out = AP_NEW_N(arena, struct ap_layout, b->nout);
 	struct ap_plan_op op = {.in = in, .out = out};
+	struct ends e = {AP_NEW_N(arena, ap_id, b->nin), AP_NEW_N(arena, ap_id, b->nout),
+		AP_NEW_N(arena, struct ap_axes, b->nin)};
 	struct listing l = {.k = k, .joined = joined};
 
 	for (int o = 0; o < b->nout; o++)
@@ -112,15 +136,21 @@ static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, 
 	ap_op_cost_make(k->pricer, &task, &op.place, &op.cost);
 	op.cost.activation_bytes -= op.cost.lent_bytes;
 	op.cost.lent_bytes = op.cost.read_bytes = 0;
-	for (int i = 0; i < b->nin; i++)
+	for (int i = 0; i < b->nin; i++) {
 		ap_layout_make(&op.place, &b->in[i], &in[i]);
-	for (int o = 0; o < b->nout; o++)
+		ap_gradient_partial(&k->blank.task[node], i, &op.place, k->blank.step, &e.partial[i]);
+		e.in[i] = end_id(k, &in[i], &e.partial[i]);
+	}
+	for (int o = 0; o < b->nout; o++) {
 		ap_layout_make(&op.place, &b->out[o], &out[o]);
+		e.out[o] = end_id(k, &out[o], &(struct ap_axes){0});
+	}
 	l.cost = &op.cost;
 	ap_comms_derive(&k->blank.task[node], &op.place, k->blank.step, list_comm, &l);
 	op.ncomm = (uint32_t)l.comms.n;
 	op.comm = l.comms.v;
 	AP_PUSH(arena, k->ops, op);
+	AP_PUSH(arena, k->ends, e);
 }
 
 bool ap_plan_is_held(const struct ap_node *n)
@@ -128,11 +158,10 @@ bool ap_plan_is_held(const struct ap_node *n)
 	return n->param != AP_NONE && ap_op_has_strategy(n->bound.row);
 }
 
-static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread,
-	uint32_t joined, struct ap_plan_op *op)
+/* The priced operator, by op_ids. */
+static ap_id priced(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread, uint32_t joined)
 {
-	const struct ap_node *n = &k->blank.graph->node[i];
-	const struct ap_bound *b = &n->bound;
+	const struct ap_bound *b = &k->blank.graph->node[i].bound;
 	struct op_key key = {.class = k->class_of[i], .unread = unread, .joined = joined};
 	bool fresh;
 	ap_id id;
@@ -141,26 +170,30 @@ static void operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uin
 	id = ap_map_put(k->op_ids, &key, offsetof(struct op_key, count[b->nfactor]), &fresh);
 	if (fresh)
 		price_op(k, i, count, unread, joined);
-	*op = k->ops.v[id];
-	op->joined = joined;
-	op->place.bound = b;
-	op->in_checkpoint = ap_plan_is_held(n);
+	return id;
 }
 
-/* The redistribution to an operand, there or back; without steps: none. *partial: of its gradient. */
-static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t operand,
-	const struct ap_layout *a, const struct ap_plan_op *reader, struct ap_axes *partial)
+static ap_id operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, uint32_t unread,
+	uint32_t joined, struct ap_plan_op *op)
 {
-	const struct ap_layout *b = &reader->in[operand];
-	struct move_key key = {.a = *a, .b = *b};
-	struct ap_flow flow;
-	bool fresh;
-	ap_id id;
+	const struct ap_node *n = &k->blank.graph->node[i];
+	ap_id id = priced(k, i, count, unread, joined);
 
-	ap_gradient_partial(&k->blank.task[to], (int)operand, &reader->place, k->blank.step, &key.partial);
-	*partial = key.partial;
-	if (ap_layout_equal(a, b) && key.partial.n == 0)
-		return (struct ap_plan_move){0};
+	*op = k->ops.v[id];
+	op->joined = joined;
+	op->place.bound = &n->bound;
+	op->in_checkpoint = ap_plan_is_held(n);
+	return id;
+}
+
+static ap_id flow_id(struct ap_plan_maker *k, ap_id to, uint32_t operand)
+{
+	ap_id *id = &k->flow_of[k->first_in[to] + operand];
+	struct flow_key key = {0};
+	struct ap_flow flow;
+
+	if (*id != AP_NONE)
+		return *id;
 	ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
 	memcpy(key.size, flow.size, sizeof key.size);
 	key.rank = flow.rank;
@@ -172,16 +205,34 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 	key.returns = flow.returns;
 	key.sets = flow.sets;
 	key.sharers = flow.sharers;
+	return *id = ap_map_put(k->flow_ids, &key, sizeof key, NULL);
+}
+
+/* The redistribution from a layout, an end of that number, to an operand of a priced operator, there or back.
+ * NULL: none; without steps: none either. Until the next one is asked for. */
+static const struct ap_plan_move *move(struct ap_plan_maker *k, ap_id to, uint32_t operand,
+	const struct ap_layout *a, ap_id end, ap_id reader)
+{
+	struct move_key key = {.a = end, .b = k->ends.v[reader].in[operand]};
+	bool fresh;
+	ap_id id;
+
+	if (key.a == key.b)
+		return NULL;
+	key.flow = flow_id(k, to, operand);
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
 	if (fresh) {
+		const struct ap_layout *b = &k->ops.v[reader].in[operand];
 		unsigned ways = ap_reshard_ways(k->blank.step);
 		struct ap_plan_move m = {.a = *a, .b = *b, .shares = AP_NONE};
 		struct ap_reshard_step steps[AP_RESHARD_MAX];
 		struct ap_reshard_end there, here;
+		struct ap_flow flow;
 
+		ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
 		ap_reshard_end_make(a, flow.size, k->blank.machine->ndev, &there);
 		ap_reshard_end_make(b, flow.size, k->blank.machine->ndev, &here);
-		here.partial = key.partial;
+		here.partial = k->ends.v[reader].partial[operand];
 		m.nstep = ap_reshard_steps(&there, &here, ways, steps);
 		m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
 		if (flow.grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
@@ -191,7 +242,7 @@ static struct ap_plan_move move(struct ap_plan_maker *k, ap_id to, uint32_t oper
 		ap_move_cost_between(k->pricer, &flow, &there, &here, &m.cost);
 		AP_PUSH(k->ctx->arena, k->moves, m);
 	}
-	return k->moves.v[id];
+	return &k->moves.v[id];
 }
 
 /* Is the redistribution's result made again from its source instead of kept, or its source itself? */
@@ -257,8 +308,9 @@ static ap_id result_of_view(struct ap_plan_maker *k, const struct ap_plan *p, ap
 	return result[id];
 }
 
+/* id: of the plan's operators, by op_ids. */
 static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, struct ap_plan *p,
-	struct ap_plan_op *op)
+	const ap_id *id, struct ap_plan_op *op)
 {
 	const struct ap_graph *g = p->graph;
 	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
@@ -277,29 +329,35 @@ static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, str
 			ap_id tensor = g->node[v].in[i], sharer = k->blank.task[v].in[i].sharer;
 			const struct ap_tensor *t = &g->tensor[tensor];
 			struct share_key key = {.tensor = held[tensor], .first = sharer, .operand = i};
+			const struct ap_plan_move *found;
 			struct ap_layout a = {0};
 			struct ap_plan_move m;
 
-			if (t->kind == AP_TENSOR_ACT)
-				a = p->op[t->producer].out[t->result];
-			else if (t->kind == AP_TENSOR_INPUT)
+			if (t->kind == AP_TENSOR_ACT) {
+				found = move(k, v, i, &p->op[t->producer].out[t->result],
+					k->ends.v[id[t->producer]].out[t->result], id[v]);
+			} else if (t->kind == AP_TENSOR_INPUT) {
 				ap_input_layout(&t->shape, t->batch, k->blank.task[v].in[i].arrival,
 					p->machine->ndev, p->step, &a);
-			else
+				found = move(k, v, i, &a, end_id(k, &a, &(struct ap_axes){0}), id[v]);
+			} else {
 				continue;
-			m = move(k, v, i, &a, &p->op[v], &key.partial);
-			if (m.nstep == 0 && m.nback == 0)
+			}
+			if (!found || (found->nstep == 0 && found->nback == 0))
 				continue;
+			m = *found;
 			if (k->blank.task[v].in[i].sharers > 0) {
 				bool fresh;
-				ap_id id;
+				ap_id group;
 
+				key.partial = k->ends.v[id[v]].partial[i];
 				key.b = m.b;
-				id = ap_map_put(shared, &key, sizeof key, &fresh);
+				group = ap_map_put(shared, &key, sizeof key, &fresh);
 				if (fresh)
 					AP_PUSH(k->ctx->scratch, leader, (uint32_t)moves.n);
 				else
-					m = (struct ap_plan_move){.a = m.a, .b = m.b, .shares = leader.v[id],
+					m = (struct ap_plan_move){.a = m.a, .b = m.b,
+						.shares = leader.v[group],
 						.cost.objective_s = m.cost.objective_s};
 			}
 			m.tensor = tensor;
@@ -466,6 +524,7 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 	const struct ap_machine *m, const struct ap_step *step, int64_t capacity_bytes)
 {
 	struct ap_plan_maker *k = AP_NEW(ctx->arena, struct ap_plan_maker);
+	uint32_t *first_in = AP_NEW_N(ctx->arena, uint32_t, g->nnode + 1);
 
 	k->ctx = ctx;
 	k->blank = (struct ap_plan){.graph = g, .machine = m, .step = step,
@@ -475,6 +534,13 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 	k->class_of = ap_task_classes(ctx, k->blank.task, g->nnode);
 	k->op_ids = ap_map_create(ctx->arena);
 	k->move_ids = ap_map_create(ctx->arena);
+	k->flow_ids = ap_map_create(ctx->arena);
+	k->end_ids = ap_map_create(ctx->arena);
+	for (ap_id i = 0; i < g->nnode; i++)
+		first_in[i + 1] = first_in[i] + g->node[i].bound.nin;
+	k->first_in = first_in;
+	k->flow_of = ap_arena_alloc_raw(ctx->arena, first_in[g->nnode], sizeof *k->flow_of);
+	memset(k->flow_of, 0xff, first_in[g->nnode] * sizeof *k->flow_of);
 	return k;
 }
 
@@ -533,14 +599,17 @@ static void join_gradients(struct ap_plan_maker *k, struct ap_plan_op *op)
 static void price(struct ap_plan_maker *k, struct ap_ctx *ctx, const int32_t *const *counts,
 	struct ap_plan *out)
 {
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_plan_op *op = ap_arena_alloc_raw(ctx->arena, k->blank.graph->nnode, sizeof *op);
+	ap_id *id = ap_arena_alloc_raw(ctx->scratch, k->blank.graph->nnode, sizeof *id);
 
 	*out = k->blank;
 	for (ap_id i = 0; i < k->blank.graph->nnode; i++)
-		operator(k, i, counts[i], 0, 0, &op[i]);
+		id[i] = operator(k, i, counts[i], 0, 0, &op[i]);
 	join_gradients(k, op);
 	out->op = op;
-	redistributions(k, ctx->arena, out, op);
+	redistributions(k, ctx->arena, out, id, op);
+	ap_arena_release(ctx->scratch, mark);
 	out->nstage = k->blank.machine->nstage;
 	out->stage = ap_plan_stages(ctx, out);
 	for (uint32_t s = 0; s < out->nstage; s++)
@@ -554,20 +623,35 @@ void ap_plan_price(struct ap_plan_maker *k, const int32_t *const *counts, struct
 	price(k, k->ctx, counts, out);
 }
 
-void ap_plan_sketch_in(struct ap_plan_maker *k, struct ap_arena *arena, const int32_t *const *counts,
-	struct ap_plan *out)
+static bool sketch(struct ap_plan_maker *k, struct ap_arena *arena, const int32_t *const *counts,
+	int64_t most_bytes, struct ap_plan *out)
 {
 	struct ap_ctx ctx = *k->ctx;
 	struct ap_simulation s;
 
 	ctx.arena = arena;
 	price(k, &ctx, counts, out);
+	if (out->prediction.memory.total > most_bytes)
+		return false;
 	ap_simulate(&ctx, out, &s);
 	out->prediction = s.prediction;
 	out->stage = s.stage;
 	out->nbucket = s.nbucket;
 	out->bucket = s.bucket;
 	out->timeline = s.timeline;
+	return true;
+}
+
+void ap_plan_sketch_in(struct ap_plan_maker *k, struct ap_arena *arena, const int32_t *const *counts,
+	struct ap_plan *out)
+{
+	sketch(k, arena, counts, INT64_MAX, out);
+}
+
+bool ap_plan_sketch_if_fits(struct ap_plan_maker *k, struct ap_arena *arena, const int32_t *const *counts,
+	struct ap_plan *out)
+{
+	return sketch(k, arena, counts, k->blank.capacity_bytes, out);
 }
 
 void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struct ap_plan *out)
@@ -575,17 +659,18 @@ void ap_plan_sketch(struct ap_plan_maker *k, const int32_t *const *counts, struc
 	ap_plan_sketch_in(k, k->ctx->arena, counts, out);
 }
 
-static double move_s(struct ap_plan_maker *k, ap_id to, uint32_t operand, const struct ap_layout *a,
-	const struct ap_plan_op *reader)
+/* Seconds from result `slot` of a priced operator to an operand of another. */
+static double move_s(struct ap_plan_maker *k, ap_id to, uint32_t operand, ap_id from, uint32_t slot,
+	ap_id reader)
 {
-	struct ap_axes partial;
-	struct ap_plan_move m = move(k, to, operand, a, reader, &partial);
+	const struct ap_plan_move *m = move(k, to, operand, &k->ops.v[from].out[slot],
+		k->ends.v[from].out[slot], reader);
 
-	return m.nstep == 0 && m.nback == 0 ? 0 : m.cost.forward_s + m.cost.backward_s;
+	return !m || (m->nstep == 0 && m->nback == 0) ? 0 : m->cost.forward_s + m->cost.backward_s;
 }
 
-/* Do all users of the node's parameters that have a row hold them as the node does? */
-static bool agrees(struct ap_plan_maker *k, ap_id node, const int32_t *count, const struct ap_plan_op *op,
+/* Do all users of the node's parameters that have a row hold them as the node does, a priced operator? */
+static bool agrees(struct ap_plan_maker *k, ap_id node, const int32_t *count, ap_id op,
 	const int32_t *const *row, const int32_t *with)
 {
 	const struct ap_graph *g = k->blank.graph;
@@ -594,14 +679,12 @@ static bool agrees(struct ap_plan_maker *k, ap_id node, const int32_t *count, co
 		const struct ap_tensor *t = &g->tensor[g->node[node].in[i]];
 
 		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && t->nuse > 1 && u < t->nuse; u++) {
-			ap_id user = t->use[u].node;
-			struct ap_plan_op other;
+			ap_id user = t->use[u].node, other;
 
 			if (!row[user])
 				continue;
-			operator(k, user, user == node || row[user] == with ? count : row[user], 0, 0,
-				&other);
-			if (!ap_layout_equal(&op->in[i], &other.in[t->use[u].operand]))
+			other = priced(k, user, user == node || row[user] == with ? count : row[user], 0, 0);
+			if (!ap_layout_equal(&k->ops.v[op].in[i], &k->ops.v[other].in[t->use[u].operand]))
 				return false;
 		}
 	}
@@ -613,33 +696,32 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 {
 	const struct ap_graph *g = k->blank.graph;
 	const struct ap_node *n = &g->node[node];
-	struct ap_plan_guess out;
-	struct ap_plan_op op, other;
+	ap_id op = priced(k, node, count, 0, 0);
+	const struct ap_op_cost *c = &k->ops.v[op].cost;
+	struct ap_plan_guess out = {.own_s = c->forward_s + c->backward_s + c->forward_comm_s +
+		c->backward_comm_s + c->optimizer_s + c->input_s,
+		.exchange_s = c->gradient_s + c->gradient_each_s};
 
-	operator(k, node, count, 0, 0, &op);
-	out.own_s = op.cost.forward_s + op.cost.backward_s + op.cost.forward_comm_s +
-		op.cost.backward_comm_s + op.cost.optimizer_s + op.cost.input_s;
-	out.exchange_s = op.cost.gradient_s + op.cost.gradient_each_s;
-	out.busy_s = agrees(k, node, count, &op, row, with) ? out.own_s : INFINITY;
+	out.busy_s = agrees(k, node, count, op, row, with) ? out.own_s : INFINITY;
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
 		const struct ap_tensor *t = &g->tensor[n->in[i]];
+		ap_id from = t->producer;
 
-		if (t->kind != AP_TENSOR_ACT || !row[t->producer])
+		if (t->kind != AP_TENSOR_ACT || !row[from])
 			continue;
-		operator(k, t->producer, row[t->producer] == with ? count : row[t->producer], 0, 0, &other);
-		out.busy_s += move_s(k, node, i, &other.out[t->result], &op);
+		out.busy_s += move_s(k, node, i, priced(k, from, row[from] == with ? count : row[from], 0, 0),
+			t->result, op);
 	}
 	for (uint16_t o = 0; o < n->bound.nout; o++) {
 		const struct ap_tensor *t = &g->tensor[n->out[o]];
 
 		for (uint32_t u = 0; u < t->nuse; u++) {
 			ap_id user = t->use[u].node;
-			uint32_t operand = t->use[u].operand;
 
 			if (!row[user])
 				continue;
-			operator(k, user, row[user] == with ? count : row[user], 0, 0, &other);
-			out.busy_s += move_s(k, user, operand, &op.out[o], &other);
+			out.busy_s += move_s(k, user, t->use[u].operand, op, o,
+				priced(k, user, row[user] == with ? count : row[user], 0, 0));
 		}
 	}
 	return out;

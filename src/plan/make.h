@@ -27,6 +27,10 @@ void ap_plan_sketch(struct ap_plan_maker *maker, const int32_t *const *counts, s
 void ap_plan_sketch_in(struct ap_plan_maker *maker, struct ap_arena *arena, const int32_t *const *counts,
 	struct ap_plan *out);
 
+/* The same if the plan fits the capacity; else false, and *out has costs and memory alone. */
+bool ap_plan_sketch_if_fits(struct ap_plan_maker *maker, struct ap_arena *arena, const int32_t *const *counts,
+	struct ap_plan *out);
+
 /* What an operator costs in a step between its neighbours. */
 struct ap_plan_guess {
 	double own_s; /* kernels, collectives that computation waits for, the optimizer */
