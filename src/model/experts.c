@@ -31,39 +31,101 @@ struct routing {
 	ap_id gates; /* [B,S,E] weight of the expert's result */
 };
 
-/* Each token's best experts and their probabilities, rescaled to sum to one. */
-static ap_id choose(const struct experts *l, const char *scope, ap_id probs, ap_id *weights)
+/* The k largest of the last dimension; their places follow. */
+static ap_id largest(const struct experts *l, const char *scope, ap_id x, int64_t k, const char *name,
+	const char *places)
+{
+	struct ap_shape s = ap_model_shape(l->m, x);
+	struct ap_model_op op = {.scope = scope, .type = "TopK", .nin = 1, .in = {x}, .nout = 2,
+		.nattr = 2, .attr = {AP_MODEL_INT("k", k), AP_MODEL_FLAG("sorted", true)}};
+
+	s.dim[s.rank - 1] = k;
+	op.out[0].name = name;
+	op.out[0].shape = s;
+	op.out[1].name = places;
+	op.out[1].shape = s;
+	op.out[1].shape.dtype = AP_INT32;
+	return ap_model_op(l->m, &op);
+}
+
+/* Scores [B,S,E], those outside a token's best groups zero. A group is as good as its two best experts. */
+static ap_id within_groups(const struct experts *l, const char *scope, ap_id x)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
-	struct ap_shape best = AP_MODEL_SHAPE(AP_FLOAT32, l->batch, l->sequence, p->active);
-	struct ap_shape which = best;
-	struct ap_model_op topk = {.scope = scope, .type = "TopK", .nin = 1, .in = {probs}, .nout = 2,
-		.out = {{"best", best}}, .nattr = 2,
-		.attr = {AP_MODEL_INT("k", p->active), AP_MODEL_FLAG("sorted", true)}};
-	ap_id id, sum;
+	struct ap_shape all = ap_model_shape(m, x);
+	int64_t each = p->count / p->groups;
+	ap_id best, kept;
 
-	which.dtype = AP_INT32;
-	topk.out[1].name = "experts";
-	topk.out[1].shape = which;
-	id = ap_model_op(m, &topk);
-	sum = ap_model_reduce(m, scope, "ReduceSum", id, 1, true, "best.sum");
-	*weights = ap_model_binary(m, scope, "Div", id, sum, "weights");
+	assert(p->count % p->groups == 0 && p->groups_active <= p->groups);
+	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(all.dtype, l->batch, l->sequence, p->groups, each),
+		"groups");
+	best = largest(l, scope, x, each > 1 ? 2 : 1, "groups.best", "groups.best.experts");
+	best = ap_model_reduce(m, scope, "ReduceSum", best, 1, false, "groups.score");
+	best = largest(l, scope, best, p->groups_active, "groups.scores", "groups.chosen") + 1;
+	kept = ap_model_one_hot(m, scope, best, p->groups, all.dtype, "groups.hot");
+	kept = ap_model_reduce_axis(m, scope, "ReduceSum", kept, 2, false, "groups.mask");
+	kept = ap_model_reshape(m, scope, kept, AP_MODEL_SHAPE(all.dtype, l->batch, l->sequence,
+		p->groups, 1), "groups.mask.column");
+	x = ap_model_binary(m, scope, "Mul", x, kept, "groups.kept");
+	return ap_model_reshape(m, scope, x, all, "groups.scores.kept");
+}
+
+/* Each token's best experts by scores [B,S,E], and their weights. */
+static ap_id choose(const struct experts *l, const char *scope, const char *param, ap_id scores,
+	ap_id *weights)
+{
+	const struct ap_experts *p = l->p;
+	struct ap_model *m = l->m;
+	struct ap_model_op pick = {.scope = scope, .type = "GatherD", .nin = 2, .nattr = 1,
+		.attr = {AP_MODEL_INT("dim", -1)}};
+	ap_id by = scores, id, sum;
+
+	if (p->selection_bias) {
+		ap_id bias = ap_model_state(m, ap_model_name(m, param, p->names->selection_bias),
+			AP_MODEL_SHAPE(AP_FLOAT32, p->count));
+
+		by = ap_model_binary(m, scope, "Add", by, bias, "router.biased");
+	}
+	if (p->groups > p->groups_active)
+		by = within_groups(l, scope, by);
+	id = largest(l, scope, by, p->active, "best", "experts");
+	*weights = id;
+	pick.in[0] = scores;
+	pick.in[1] = id + 1;
+	if (by != scores)
+		*weights = ap_model_op_one(m, pick, "best.scores", ap_model_shape(m, id));
+	if (!p->rescale)
+		return id + 1;
+	sum = ap_model_reduce(m, scope, "ReduceSum", *weights, 1, true, "best.sum");
+	*weights = ap_model_binary(m, scope, "Div", *weights, sum, "weights");
 	return id + 1;
 }
 
-/* What choose() returns of rows. */
+/* What choose() returns of rows; param is the part's. The scores are float32, and for MindSpore's operators
+ * the product before them is, too. */
 static ap_id rate(const struct experts *l, const char *scope, const char *param, ap_id x, ap_id *weights)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
+	const char *router = ap_model_name(m, param, p->names->router);
 
-	x = ap_model_cast(m, scope, x, AP_FLOAT32, "router.in");
-	x = ap_model_linear(m, ap_model_scope(m, scope, "dense-Dense"), param, x, p->count, "router.rows");
+	if (p->way == AP_EXPERTS_MASKED)
+		x = ap_model_cast(m, scope, x, AP_FLOAT32, "router.in");
+	x = ap_model_linear(m, ap_model_scope(m, scope, "dense-Dense"), router, x, p->count, "router.rows");
+	if (p->bias) {
+		ap_id bias = ap_model_param(m, ap_model_name(m, router, "bias"),
+			AP_MODEL_SHAPE(ap_model_shape(m, x).dtype, p->count));
+
+		x = ap_model_binary(m, scope, "BiasAdd", x, bias, "router.sum");
+	}
+	if (p->way == AP_EXPERTS_MOVED && l->dtype != AP_FLOAT32)
+		x = ap_model_cast(m, scope, x, AP_FLOAT32, "router.float32");
 	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(AP_FLOAT32, l->batch, l->sequence, p->count),
 		"router");
-	x = ap_model_softmax(m, scope, x, "router.probs");
-	return choose(l, scope, x, weights);
+	x = p->score == AP_EXPERTS_SIGMOID ? ap_model_unary(m, scope, "Sigmoid", x, "router.probs")
+		: ap_model_softmax(m, scope, x, "router.probs");
+	return choose(l, scope, param, x, weights);
 }
 
 static struct routing route(const struct experts *l, const char *scope, const char *param, ap_id x)
@@ -110,30 +172,95 @@ static ap_id expert_product(const struct experts *l, const char *scope, const ch
 {
 	struct ap_model *m = l->m;
 	struct ap_shape s = ap_model_shape(m, x);
-	ap_id w = ap_model_param(m, ap_model_name(m, ap_model_name(m, param, cell), "weight"),
+	const char *prefix = ap_model_name(m, param, cell), *product = name;
+	ap_id w = ap_model_param(m, ap_model_name(m, prefix, "weight"),
 		AP_MODEL_SHAPE(s.dtype, s.dim[1], s.dim[3], out));
 
-	return ap_model_matmul(m, ap_model_scope(m, scope, ap_arena_printf(ap_model_arena(m), "%s-Linear",
-		cell)), x, w, false, name);
+	if (l->p->bias)
+		product = ap_model_name(m, name, "product");
+	x = ap_model_matmul(m, ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell), x, w, false,
+		product);
+	if (!l->p->bias)
+		return x;
+	w = ap_model_param(m, ap_model_name(m, prefix, "bias"), AP_MODEL_SHAPE(s.dtype, s.dim[1], 1, out));
+	return ap_model_binary(m, scope, "Add", x, w, name);
 }
 
-/* SwiGLU of each expert on the tokens in its places: [B,E*C,H]. */
+/* f(gate) * wide, or f(gate) where there is no gate (wide AP_NONE). One kernel of other software does it. */
+static ap_id activate(const struct experts *l, const char *scope, ap_id gate, ap_id wide, const char *name)
+{
+	static const struct { const char *type, *name; } functions[] = {
+		[AP_MODEL_GELU] = {"GeLU", "gelu"},
+		[AP_MODEL_RELU] = {"ReLU", "relu"}, [AP_MODEL_SQUARED_RELU] = {"ReLU", "relu"},
+		[AP_MODEL_SWIGLU] = {"SiLU", "silu"}, [AP_MODEL_GEGLU] = {"GeLU", "gelu"}};
+	enum ap_model_activation a = l->p->activation;
+	struct ap_model *m = l->m;
+
+	if (wide == AP_NONE || !ap_model_is_fused(m))
+		gate = ap_model_unary(m, scope, functions[a].type, gate, ap_model_name(m, name,
+			functions[a].name));
+	if (a == AP_MODEL_SQUARED_RELU)
+		gate = ap_model_unary(m, scope, "Square", gate, ap_model_name(m, name, "square"));
+	return gate;
+}
+
+/* Each expert on the tokens in its places: [B,E*C,H]. */
 static ap_id experts(const struct experts *l, const char *scope, const char *param, ap_id x)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
 	int64_t b = l->batch, e = p->count, c = room(l), h = l->hidden;
-	ap_id y, z;
+	bool gated = ap_model_activation_gated(p->activation), pair = gated && !p->names->up;
+	const char *cell = gated || !p->names->up ? p->names->gate : p->names->up;
+	const char *gate = ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell);
+	ap_id y, z = AP_NONE;
 
 	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(l->dtype, b, e, c, h), "places.tokens");
-	y = expert_product(l, scope, param, p->names->gate, x, p->inner, "gate");
-	z = expert_product(l, scope, param, p->names->up, x, p->inner, "wide");
-	if (!ap_model_is_fused(m))
-		y = ap_model_unary(m, ap_model_scope(m, scope, ap_arena_printf(ap_model_arena(m), "%s-Linear",
-			p->names->gate)), "SiLU", y, "gate.silu");
-	y = ap_model_binary(m, scope, "Mul", z, y, "gated");
+	y = expert_product(l, scope, param, cell, x, p->inner * (pair ? 2 : 1), pair ? "pair" : "gate");
+	if (pair) {
+		struct ap_shape both = AP_MODEL_SHAPE(l->dtype, b, e, c, 2, p->inner);
+		struct ap_shape one = AP_MODEL_SHAPE(l->dtype, b, e, c, p->inner);
+
+		y = ap_model_reshape(m, scope, y, both, "pair.split");
+		z = ap_model_slice(m, scope, y, 3, 1, 2, "wide.part");
+		z = ap_model_reshape(m, scope, z, one, "wide");
+		y = ap_model_slice(m, scope, y, 3, 0, 1, "gate.part");
+		y = ap_model_reshape(m, scope, y, one, "gate");
+	} else if (gated) {
+		z = expert_product(l, scope, param, p->names->up, x, p->inner, "wide");
+	}
+	y = activate(l, gate, y, z, "gate");
+	if (z != AP_NONE)
+		y = ap_model_binary(m, scope, "Mul", z, y, "gated");
 	y = expert_product(l, scope, param, p->names->down, y, h, "narrow");
 	return ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(l->dtype, b, e * c, h), "answers");
+}
+
+/* The part that sees every token: rows. */
+static ap_id shared(const struct experts *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_experts *p = l->p;
+	const struct ap_experts_names *n = p->names;
+	struct ap_model *m = l->m;
+	const char *part = ap_model_name(m, param, n->shared), *gate = n->gate ? n->gate : n->up;
+	bool gated = ap_model_activation_gated(p->activation);
+	ap_id y = ap_model_linear(m, ap_model_scope(m, scope, "gate-Linear"), ap_model_name(m, part, gate), x,
+		p->shared_inner, "shared.gate"), z = AP_NONE;
+
+	if (gated)
+		z = ap_model_linear(m, ap_model_scope(m, scope, "up-Linear"), ap_model_name(m, part, n->up),
+			x, p->shared_inner, "shared.wide");
+	y = activate(l, scope, y, z, "shared.gate");
+	if (z != AP_NONE)
+		y = ap_model_binary(m, scope, "Mul", z, y, "shared.gated");
+	y = ap_model_linear(m, ap_model_scope(m, scope, "down-Linear"), ap_model_name(m, part, n->down), y,
+		l->hidden, "shared.narrow");
+	if (!p->shared_gate)
+		return y;
+	z = ap_model_linear(m, ap_model_scope(m, scope, "weight-Linear"), ap_model_name(m, param,
+		n->shared_gate), x, 1, "shared.weight.row");
+	z = ap_model_unary(m, scope, "Sigmoid", z, "shared.weight");
+	return ap_model_binary(m, scope, "Mul", y, z, "shared");
 }
 
 /* Tokens are moved to their experts and back, without products: as many copies as a token has experts. */
@@ -144,7 +271,7 @@ static ap_id moved(const struct experts *l, const char *scope, const char *param
 	const char *router = ap_model_scope(m, scope, "router-Router");
 	ap_id weights, y;
 
-	rate(l, router, ap_model_name(m, param, p->names->router), x, &weights);
+	rate(l, router, param, x, &weights);
 	weights = ap_model_cast(m, router, weights, l->dtype, "weights.cast");
 	weights = ap_model_reshape(m, router, weights, AP_MODEL_SHAPE(l->dtype, l->batch, l->sequence,
 		p->active, 1), "weights.column");
@@ -165,7 +292,7 @@ static ap_id masked(const struct experts *l, const char *scope, const char *para
 	struct ap_model *m = l->m;
 	const char *router = ap_model_scope(m, scope, "router-Router");
 	struct ap_shape flat = AP_MODEL_SHAPE(l->dtype, l->batch, l->sequence, p->count * room(l));
-	struct routing r = route(l, router, ap_model_name(m, param, p->names->router), x);
+	struct routing r = route(l, router, param, x);
 	ap_id dispatch = seat(l, router, r.mask), combine, y;
 
 	r.gates = ap_model_cast(m, scope, r.gates, l->dtype, "gates.cast");
@@ -187,7 +314,10 @@ ap_id ap_model_experts(struct ap_model *m, const struct ap_experts *e, const cha
 {
 	struct experts l = {.m = m, .p = e, .tokens = tokens, .batch = tokens.dim[0],
 		.sequence = tokens.dim[1], .hidden = tokens.dim[2], .dtype = tokens.dtype};
+	ap_id y = (e->way == AP_EXPERTS_MOVED ? moved : masked)(&l, scope, param, rows), z;
 
-	assert(!e->shared_inner && e->score == AP_EXPERTS_SOFTMAX && !e->selection_bias && !e->bias);
-	return e->way == AP_EXPERTS_MOVED ? moved(&l, scope, param, rows) : masked(&l, scope, param, rows);
+	if (!e->shared_inner)
+		return y;
+	z = shared(&l, ap_model_scope(m, scope, "shared-FeedForward"), param, rows);
+	return ap_model_binary(m, scope, "Add", y, z, "experts.sum");
 }

@@ -80,7 +80,7 @@ struct ap_model *ap_model_mixtral(struct ap_arena *arena, const struct ap_model_
 		.inner = p->inner,
 		.rescale = true,
 		.capacity = p->capacity,
-		.activation = p->activation,
+		.activation = AP_MODEL_SWIGLU,
 	};
 	return ap_model_decoder(arena, &d);
 }
