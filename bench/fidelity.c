@@ -729,7 +729,6 @@ static const struct edit neutral[] = { /* what of the software was fitted, or is
 /* Profiles are files: those that differ from the built-in ones are written into a folder of their own. */
 struct profiles {
 	struct ap_ctx *ctx;
-	struct ap_arena *row; /* of one row at a time: its pages are those of the last one */
 	char *folder; /* NULL: there is none yet */
 	struct { const char **v; size_t n, cap; } keys, files;
 };
@@ -943,7 +942,7 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 
 static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
 {
-	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create_like(f->arena), .jobs = 1,
+	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
 		.diag = ap_diag_create(f->arena, false)};
 	const struct ap_jv *prediction;
 	struct autopar_plan *plan;
@@ -1007,8 +1006,7 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 
 static void predict(struct row *row, struct profiles *p, bool is_neutral)
 {
-	struct ap_mark mark = ap_arena_mark(p->row);
-	struct ap_arena *arena = p->row;
+	struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
 	const struct facts f = {arena,
 #define FIELD(name) row->field[COL_##name],
 		FACTS(FIELD)
@@ -1035,7 +1033,7 @@ static void predict(struct row *row, struct profiles *p, bool is_neutral)
 		row->predicted_bytes = 0;
 	}
 	autopar_destroy(a);
-	ap_arena_release(arena, mark);
+	ap_arena_destroy(arena);
 }
 
 /* ---- errors ---- */
@@ -1465,7 +1463,7 @@ int main(int argc, char **argv)
 	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
 		.diag = ap_diag_create(arena, false), .jobs = 1};
 	const char *file = NULL, *only = NULL, *csv = NULL, *markdown = NULL, *svg = NULL;
-	struct profiles profiles = {.ctx = &ctx, .row = ap_arena_create(0, NULL, NULL)};
+	struct profiles profiles = {.ctx = &ctx};
 	bool is_neutral = false;
 	struct table t;
 	size_t n = 0;
@@ -1511,7 +1509,6 @@ int main(int argc, char **argv)
 		write_svg(svg, arena, &t);
 	if (markdown)
 		write_markdown(markdown, arena, file, svg, &t, is_neutral);
-	ap_arena_destroy(profiles.row);
 	ap_arena_destroy(ctx.scratch);
 	ap_arena_destroy(arena);
 	return ferror(stdout) | fflush(stdout) ? EXIT_IO : EXIT_SUCCESS;

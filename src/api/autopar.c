@@ -303,8 +303,10 @@ struct naming {
 static void name_input(void *user)
 {
 	struct naming *n = user;
-	char *text = n->text ? ap_arena_strndup(n->arena, n->text, n->bytes) : NULL;
+	char *text = n->text ? ap_arena_alloc(n->arena, n->bytes + 1, 1) : NULL;
 
+	if (text)
+		memcpy(text, n->text, n->bytes);
 	*n->input = (struct ap_input){ap_arena_strdup(n->arena, n->path), text, n->bytes};
 }
 

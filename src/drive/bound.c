@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
 #include "drive/choose.h"
 #include "drive/fit.h"
 #include "plan/path.h"
@@ -12,6 +13,11 @@
 enum {
 	MOST_SOLVES = 32,
 	MOST_PLANS = 72,
+	MOST_IN_BRANCH = 6, /* solves */
+	BRANCH_BYTES = 64 << 20,
+	BRANCH_PART = 4, /* of the work so far that branching may take without having lifted the bound */
+	LIFTED_PART = 16, /* of the gap */
+	LEAST_SOLVES = 16, /* that branching must have room for */
 	MOST_IN_POOL = 32, /* solves among candidates known before one among all */
 	POOL_PART = 4, /* of a solve among all candidates a plan of the pool may take */
 	PLAN_STEPS = 32768, /* for each operator of a plan that is simulated and whose path is found */
@@ -104,8 +110,9 @@ static double answer(struct ap_ctx *ctx, const struct game *g, double share[MOST
 	return shortest;
 }
 
-/* A plan, and the longest path through it. Returns false if no path tells it from one that was there. */
-static bool add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p)
+/* A plan, and the longest path through it, where plans have these strategies in common. Returns false if no
+ * path tells it from one that was there. */
+static bool add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p, const bool *fixed)
 {
 	uint32_t plan = g->nplan, path = g->npath;
 
@@ -120,7 +127,7 @@ static bool add_plan(struct ap_ctx *ctx, struct game *g, const struct ap_plan *p
 		if (j == path)
 			return false;
 	}
-	ap_path_longest(ctx, p, &g->terms[plan], &g->path[path]);
+	ap_path_longest(ctx, p, &g->terms[plan], fixed, &g->path[path]);
 	for (uint32_t i = 0; i <= plan; i++)
 		g->length_s[path][i] = ap_path_length_s(&g->path[path], p->graph, &g->terms[i]);
 	g->nplan++;
@@ -151,10 +158,11 @@ static const struct ap_problem *without_idle(struct ap_ctx *ctx, const struct ap
 	return out;
 }
 
-/* The plan of which the path takes least, within the memory if that binds; from the pool, or (NULL) all. */
+/* The plan of which the path takes least, within the memory if that binds; from the pool, or (NULL) all, and
+ * from what is left of each node's candidates. */
 static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
-	const struct ap_table_legs *legs, const struct ap_table_pool *pool, const struct ap_path *path,
-	uint64_t work, const struct ap_table **weighted, struct ap_choice *c)
+	const struct ap_table_legs *legs, const struct ap_table_pool *pool, const bool *const *left,
+	const struct ap_path *path, uint64_t work, const struct ap_table **weighted, struct ap_choice *c)
 {
 	const struct ap_engine *exact = ap_engine_of_parts();
 	int64_t limit = ap_choose_limit_bytes(rq);
@@ -162,7 +170,7 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 		.no_fold = rq->budget.no_fold, .gap = AP_ANY_OPTIMUM};
 	double bound;
 
-	*weighted = ap_table_weighted(ctx, table, legs, &path->weights, pool);
+	*weighted = ap_table_weighted(ctx, table, legs, &path->weights, pool, left);
 	if (!*weighted)
 		return false;
 	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
@@ -216,7 +224,29 @@ static bool meet(struct bounding *b, const int32_t *const *counts, bool compete)
 	b->work += PLAN_STEPS * (uint64_t)plan->graph->nnode;
 	b->fastest_s = fmin(b->fastest_s, plan->prediction.step_time_s);
 	ap_table_pool_add(&b->pool, b->table, counts);
-	return b->game->nplan < MOST_PLANS && add_plan(b->ctx, b->game, plan);
+	return b->game->nplan < MOST_PLANS && add_plan(b->ctx, b->game, plan, NULL);
+}
+
+/* The least that the path takes, among the pool's candidates or (NULL) all, and what is left of each node's;
+ * INFINITY if there is no such plan. *counts: a plan of which it takes so much, in the memory of ctx;
+ * NULL: none was found. */
+static double solve_path(struct bounding *b, struct ap_ctx *ctx, const struct ap_table_pool *pool,
+	const bool *const *left, const struct ap_path *path, uint64_t most_work,
+	const int32_t *const **counts)
+{
+	struct ap_ctx own = *b->ctx; /* with memory of its own, for the table */
+	const struct ap_table *weighted;
+	struct ap_choice c = {0};
+
+	own.arena = ap_arena_create_like(ctx->arena);
+	*counts = NULL;
+	if (solve(&own, b->rq, b->table, &b->legs, pool, left, path, most_work, &weighted, &c)) {
+		b->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
+		if (ap_choice_any(&c) && !ap_ctx_stopped(&own))
+			*counts = keep(ctx->arena, weighted, c.pick);
+	}
+	ap_arena_destroy(own.arena);
+	return c.outcome == AP_OUT_INFEASIBLE ? INFINITY : c.lower_bound;
 }
 
 /* The least that the mixture of paths by these shares takes, among the pool's candidates or (NULL) all.
@@ -224,24 +254,18 @@ static bool meet(struct bounding *b, const int32_t *const *counts, bool compete)
 static double solve_mixture(struct bounding *b, struct ap_ctx *ctx, const struct ap_table_pool *pool,
 	const double *share, uint64_t most_work, const int32_t *const **counts)
 {
-	struct ap_ctx own = *b->ctx; /* with memory of its own, for the table */
 	const struct ap_path *paths[MOST_PLANS];
-	const struct ap_table *weighted;
-	struct ap_choice c = {0};
+	struct ap_ctx own = *b->ctx;
 	struct ap_path mixed;
+	double length_s;
 
 	for (uint32_t j = 0; j < b->game->npath; j++)
 		paths[j] = &b->game->path[j];
 	own.arena = ap_arena_create_like(ctx->arena);
 	ap_path_mix(&own, paths, share, b->game->npath, b->table->graph, &mixed);
-	*counts = NULL;
-	if (solve(&own, b->rq, b->table, &b->legs, pool, &mixed, most_work, &weighted, &c)) {
-		b->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
-		if (ap_choice_any(&c) && !ap_ctx_stopped(&own))
-			*counts = keep(ctx->arena, weighted, c.pick);
-	}
+	length_s = solve_path(b, ctx, pool, NULL, &mixed, most_work, counts);
 	ap_arena_destroy(own.arena);
-	return c.lower_bound;
+	return length_s;
 }
 
 /*
@@ -276,6 +300,221 @@ static void mix_in_pool(struct bounding *b, struct ap_ctx *ctx, double *most, do
 	}
 }
 
+/* Plans of some of the operators' candidates. */
+struct branch {
+	const bool *const *left; /* [nnode] of each candidate: is it one of them? NULL: all are */
+	const struct ap_path *path;
+	const int32_t *const *counts; /* a plan of which the path takes least */
+	double bound_s; /* of their steps: the path takes no less of any */
+};
+
+struct branches { /* a heap: no bound is less than that of v[(i - 1) / 2] */
+	struct branch *v;
+	size_t n, cap;
+};
+
+static void push_branch(struct ap_arena *arena, struct branches *h, const struct branch *br)
+{
+	size_t i = h->n;
+
+	AP_PUSH(arena, *h, *br);
+	for (; i > 0 && br->bound_s < h->v[(i - 1) / 2].bound_s; i = (i - 1) / 2)
+		h->v[i] = h->v[(i - 1) / 2];
+	h->v[i] = *br;
+}
+
+static struct branch pop_branch(struct branches *h)
+{
+	struct branch least = h->v[0], last = h->v[--h->n];
+	size_t i = 0, next;
+
+	for (; (next = 2 * i + 1) < h->n; i = next) {
+		if (next + 1 < h->n && h->v[next + 1].bound_s < h->v[next].bound_s)
+			next++;
+		if (last.bound_s <= h->v[next].bound_s)
+			break;
+		h->v[i] = h->v[next];
+	}
+	h->v[i] = last;
+	return least;
+}
+
+/* Is a single candidate left of the node's? */
+static bool is_fixed(const struct bounding *b, const struct branch *br, ap_id node)
+{
+	uint32_t n = 0, k = ap_table_candidates(b->table, node);
+
+	for (uint32_t c = 0; c < k && n < 2; c++)
+		n += !br->left[node] || br->left[node][c];
+	return n < 2;
+}
+
+/* The operator whose candidates the branch's path tells apart most, of those that have several; AP_NONE: none
+ * has. */
+static ap_id find_fork(const struct bounding *b, const struct branch *br)
+{
+	ap_id fork = AP_NONE;
+	double most_s = -1;
+
+	for (ap_id i = 0; i < b->table->graph->nnode; i++) {
+		double s;
+
+		if (is_fixed(b, br, i))
+			continue;
+		s = ap_table_spread_s(b->table, &b->legs, &br->path->weights, i, br->left[i]);
+		if (s > most_s) {
+			most_s = s;
+			fork = i;
+		}
+	}
+	return fork;
+}
+
+/* Is the bound as near to the fastest step as is asked for? */
+static bool is_near(const struct bounding *b, double bound_s)
+{
+	return b->fastest_s <= bound_s * (1 + b->rq->step_gap);
+}
+
+/* What the bound must come to in its term for another. */
+static double lifted_s(const struct bounding *b, double bound_s)
+{
+	return bound_s + (b->fastest_s - bound_s) / LIFTED_PART;
+}
+
+/* Lifts the bound of a branch by the paths of plans in it, first of the one that is known unless it is NULL;
+ * that of a single plan to its step. */
+static void bound_branch(struct bounding *b, struct branch *br, const int32_t *const *known, uint64_t work)
+{
+	const struct ap_graph *g = b->table->graph;
+	bool single = find_fork(b, br) == AP_NONE;
+	double share[MOST_PLANS] = {1};
+	const struct ap_path *best = NULL;
+	struct ap_ctx own = *b->ctx;
+	struct game *game;
+	bool *fixed;
+
+	own.arena = ap_arena_create_like(b->ctx->arena);
+	fixed = AP_NEW_N(own.arena, bool, g->nnode);
+	for (ap_id i = 0; i < g->nnode; i++)
+		fixed[i] = is_fixed(b, br, i);
+	game = AP_NEW(own.arena, struct game);
+	game->path[game->npath++] = *br->path;
+	br->counts = known;
+	for (int n = 0; n < MOST_IN_BRANCH && b->work < work && !ap_ctx_stopped(&own); n++) {
+		struct ap_plan *plan = AP_NEW(own.arena, struct ap_plan);
+		const int32_t *const *counts = n == 0 ? known : NULL;
+
+		if (!counts) {
+			const struct ap_path *paths[MOST_PLANS];
+			struct ap_path *mixed = AP_NEW(own.arena, struct ap_path);
+			double length_s;
+
+			for (uint32_t j = 0; j < game->npath; j++)
+				paths[j] = &game->path[j];
+			ap_path_mix(&own, paths, share, game->npath, g, mixed);
+			length_s = solve_path(b, b->ctx, NULL, br->left, mixed, work - b->work, &counts);
+			if (!counts) {
+				br->bound_s = fmax(br->bound_s, length_s);
+				break;
+			}
+			if (length_s > br->bound_s) {
+				br->bound_s = length_s;
+				best = mixed;
+			}
+			if (length_s >= br->bound_s || !br->counts)
+				br->counts = counts;
+		}
+		ap_plan_sketch_in(b->maker, own.arena, counts, plan);
+		b->work += PLAN_STEPS * (uint64_t)g->nnode;
+		if (plan->prediction.step_time_s < b->fastest_s) {
+			b->found(b->user, counts);
+			b->fastest_s = plan->prediction.step_time_s;
+		}
+		if (single)
+			br->bound_s = fmax(br->bound_s, plan->prediction.step_time_s);
+		if (single || is_near(b, br->bound_s) || !add_plan(&own, game, plan, fixed) ||
+			answer(&own, game, share) <= br->bound_s * (1 + SAME))
+			break;
+	}
+	if (best) {
+		struct ap_path *kept = AP_NEW(b->ctx->arena, struct ap_path);
+
+		ap_path_mix(b->ctx, &best, (double[]){1}, 1, g, kept);
+		kept->weights.first = br->path->weights.first;
+		br->path = kept;
+	}
+	ap_arena_destroy(own.arena);
+}
+
+/* The branch with that candidate of a node alone, or all others. */
+static struct branch split(struct bounding *b, const struct branch *br, ap_id node, uint32_t candidate,
+	bool alone)
+{
+	uint32_t n = b->table->graph->nnode, k = ap_table_candidates(b->table, node);
+	const bool **left = ap_arena_memdup(b->ctx->arena, br->left, n * sizeof *left);
+	bool *row = AP_NEW_N(b->ctx->arena, bool, k);
+	struct branch out = *br;
+
+	for (uint32_t c = 0; c < k; c++)
+		row[c] = (c == candidate) == alone && (!br->left[node] || br->left[node][c]);
+	left[node] = row;
+	out.left = left;
+	return out;
+}
+
+/*
+ * A mixture of paths weighs what some plans do well against what others do well. Where that is far from any
+ * plan's step, plans are told apart: those that share an operator's candidate with the plan of which the
+ * mixture takes least, and all others. Each half has a bound of its own; the least counts, and is lifted
+ * next, as long as that pays. solve: the work of one.
+ */
+static void branch_out(struct bounding *b, const struct ap_path *path, const int32_t *const *counts,
+	uint64_t solve, uint64_t work, struct ap_step_bound *out)
+{
+	const struct ap_graph *g = b->table->graph;
+	size_t bytes = g->nnode * (sizeof(struct ap_legs) + 4 * sizeof(void *)) +
+		path->weights.first[g->nnode] * 2 * sizeof(double);
+	struct branch root = {.path = path, .counts = counts, .bound_s = out->bound_s};
+	struct branches open = {0};
+	const uint64_t least_work = UINT64_C(1) << 28;
+	uint64_t part = b->work / BRANCH_PART, term = part > least_work ? part : least_work;
+	uint64_t due = b->work + term;
+	double due_s = lifted_s(b, out->bound_s);
+
+	if (LEAST_SOLVES * solve > term)
+		return;
+	root.left = AP_NEW_N(b->ctx->arena, const bool *, g->nnode);
+	push_branch(b->ctx->arena, &open, &root);
+	for (size_t made = 0; open.n && b->work < work && !ap_ctx_stopped(b->ctx); made += 2) {
+		struct branch least = pop_branch(&open), with, without;
+		ap_id fork = find_fork(b, &least);
+		uint32_t c;
+
+		out->bound_s = fmax(out->bound_s, least.bound_s);
+		if (fork == AP_NONE || !least.counts || is_near(b, least.bound_s) ||
+			made * bytes > BRANCH_BYTES)
+			return;
+		if (b->work >= due) {
+			if (least.bound_s < due_s)
+				return;
+			due = b->work + term;
+			due_s = lifted_s(b, least.bound_s);
+		}
+		c = ap_table_candidate(b->table, fork, least.counts[fork]);
+		with = split(b, &least, fork, c, true);
+		bound_branch(b, &with, least.counts, work);
+		if (with.bound_s < INFINITY)
+			push_branch(b->ctx->arena, &open, &with);
+		without = split(b, &least, fork, c, false);
+		bound_branch(b, &without, NULL, work);
+		if (without.bound_s < INFINITY)
+			push_branch(b->ctx->arena, &open, &without);
+	}
+	if (open.n == 0)
+		out->bound_s = b->fastest_s;
+}
+
 void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const struct ap_table *table,
 	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
 	uint32_t nknown, uint64_t work, uint64_t first,
@@ -291,19 +530,20 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 	uint64_t plan_steps = PLAN_STEPS * (uint64_t)table->graph->nnode;
 	uint64_t whole; /* about what a solve among all candidates takes */
 	bool by_far = true; /* all the way to the mixture that may be best, instead of half of it */
+	const int32_t *const *met = NULL; /* of which the best mixture takes least */
 
 	*out = (struct ap_step_bound){0};
 	ap_ctx_phase(outer, "bounding the step");
 	one_phase.phase = with_legs.phase = NULL;
 	with_legs.arena = ap_arena_create_like(outer->arena);
 	ap_table_pool_init(&with_legs, table, &b.pool);
-	add_plan(&with_legs, b.game, best);
+	add_plan(&with_legs, b.game, best, NULL);
 	ap_table_pool_add(&b.pool, table, ap_plan_counts(&with_legs, best));
 	for (uint32_t i = 0; i < nknown; i++) {
 		struct ap_plan *p = AP_NEW(with_legs.arena, struct ap_plan);
 
 		ap_plan_sketch_in(maker, with_legs.arena, known[i], p);
-		add_plan(&with_legs, b.game, p);
+		add_plan(&with_legs, b.game, p, NULL);
 		ap_table_pool_add(&b.pool, table, known[i]);
 	}
 	ap_table_legs_make(&with_legs, table, &b.legs);
@@ -333,17 +573,29 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 		before = b.work;
 		bound_s = solve_mixture(&b, ctx, NULL, share, (n ? 1 : first) * (work - b.work), &counts);
 		whole = b.work - before;
-		if (bound_s > out->bound_s)
+		if (bound_s > out->bound_s) {
 			memcpy(most, share, sizeof most);
+			met = counts;
+		}
 		out->bound_s = fmax(out->bound_s, bound_s);
 		if (!counts)
 			break;
 		fresh = meet(&b, counts, true);
-		if (b.fastest_s <= out->bound_s * (1 + rq->step_gap))
+		if (is_near(&b, out->bound_s))
 			break;
 		if (by_far && !fresh && !pooled)
 			break; /* the next mixture would be the same */
 		by_far = !fresh;
+	}
+	if (b.work < work && !is_near(&b, out->bound_s)) {
+		const struct ap_path *paths[MOST_PLANS];
+		struct ap_path mixed;
+
+		for (uint32_t j = 0; j < b.game->npath; j++)
+			paths[j] = &b.game->path[j];
+		ap_path_mix(&with_legs, paths, most, b.game->npath, table->graph, &mixed);
+		if (met)
+			branch_out(&b, &mixed, met, whole, work, out);
 	}
 	ap_arena_destroy(with_legs.arena);
 	out->work = b.work;

@@ -2,8 +2,11 @@
 #include "plan/path.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
@@ -56,12 +59,11 @@ struct pass {
 
 enum { THERE, AGAIN, BACK, WAYS };
 
-/* How latencies of buckets are counted: a share for each byte, or an nth of a call for each member, or the
- * call of one operator. */
+/* How latencies of buckets are counted: a share for each byte, or an nth of a call for each member, or calls
+ * of operators that no plan has in one bucket. */
 struct latency {
 	double share, nth;
-	ap_id one; /* AP_NONE: none */
-	double part; /* of its calls, which may be in one bucket */
+	const double *part; /* [nnode] of an operator's calls, which may be in one bucket; NULL: none */
 };
 
 struct tracing {
@@ -70,6 +72,7 @@ struct tracing {
 	struct ap_whole_step w;
 	double per_micro;
 	const struct ap_legs *leg; /* [nnode] of the plan, in a step */
+	const bool *fixed; /* [nnode] strategies that all plans have; NULL: none */
 	const uint32_t *first; /* [nnode + 1] operands */
 	double *way_s[WAYS]; /* [operands] redistributions of the plan, for a micro-batch */
 	struct ap_legs *passed; /* [nnode] how often the path passes a leg */
@@ -642,7 +645,7 @@ static double bucketed_s(const struct tracing *x, ap_id node, const struct laten
 {
 	const double *s = &x->leg[node].s[leg];
 
-	return s[0] + l->share * s[1] + (node == l->one ? l->part : l->nth) * s[2];
+	return s[0] + l->share * s[1] + (l->part ? l->part[node] : l->nth) * s[2];
 }
 
 static void count_bucketed(struct tracing *x, ap_id node, const struct latency *l, enum ap_leg leg,
@@ -652,7 +655,7 @@ static void count_bucketed(struct tracing *x, ap_id node, const struct latency *
 
 	s[0] = times;
 	s[1] = times * l->share;
-	s[2] = times * (node == l->one ? l->part : l->nth);
+	s[2] = times * (l->part ? l->part[node] : l->nth);
 }
 
 static int32_t stage_of(const struct tracing *x, ap_id node)
@@ -670,38 +673,101 @@ static double parameters(const struct tracing *x, ap_id node)
 	return n;
 }
 
-/* For each stage, counts latencies of buckets in the way that has most of them in this plan: of one operator,
- * the one of highest rank. */
-static struct latency *latencies(struct tracing *x, enum ap_leg leg, const double *rank)
+struct bucket_group { /* without padding */
+	struct ap_axes axes;
+	int32_t kind, stage;
+};
+
+/* Adds the groups of the operator's collectives of a phase to seen. False, with nothing added, if one was
+ * there. */
+static bool has_own_groups(const struct tracing *x, ap_id node, enum ap_phase phase, struct ap_map *seen)
+{
+	const struct ap_plan_op *op = &x->p->op[node];
+
+	for (int add = 0; add < 2; add++)
+		for (uint32_t i = 0; i < op->ncomm; i++) {
+			const struct ap_comm *c = &op->comm[i].comm;
+			struct bucket_group key;
+
+			if (c->phase != phase)
+				continue;
+			memset(&key, 0, sizeof key);
+			key.axes.n = c->axes.n;
+			memcpy(key.axes.axis, c->axes.axis, (size_t)c->axes.n * sizeof *c->axes.axis);
+			key.kind = (int32_t)c->kind;
+			key.stage = stage_of(x, node);
+			if (add)
+				ap_map_put(seen, &key, sizeof key, NULL);
+			else if (ap_map_get(seen, &key, sizeof key) != AP_NONE)
+				return false;
+		}
+	return true;
+}
+
+struct ranked {
+	double rank;
+	ap_id node;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank > y->rank ? -1 : 1;
+	return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* For each stage, counts latencies of buckets in the way that has most of them in this plan: of operators,
+ * those of highest rank, which are one, or several of those with a fixed strategy, whose groups differ. */
+static struct latency *latencies(struct tracing *x, enum ap_leg leg, enum ap_phase phase, const double *rank)
 {
 	int32_t nstage = x->w.x.nstage;
+	uint32_t n = x->p->graph->nnode, ncaller = 0;
+	struct ap_map *seen = ap_map_create(x->ctx->scratch);
 	struct latency *out = AP_NEW_N(x->ctx->scratch, struct latency, nstage);
 	double *share_s = AP_NEW_N(x->ctx->scratch, double, nstage);
 	double *call_s = AP_NEW_N(x->ctx->scratch, double, nstage);
+	double *one_s = AP_NEW_N(x->ctx->scratch, double, nstage);
+	double *fixed_s = AP_NEW_N(x->ctx->scratch, double, nstage);
 	double *most = AP_NEW_N(x->ctx->scratch, double, nstage); /* members of a bucket */
+	double *one = AP_NEW_N(x->ctx->scratch, double, n), *fixed = AP_NEW_N(x->ctx->scratch, double, n);
+	struct ranked *caller = AP_NEW_N(x->ctx->scratch, struct ranked, n);
 
-	for (int32_t s = 0; s < nstage; s++)
-		out[s].one = AP_NONE;
-	for (ap_id i = 0; i < x->p->graph->nnode; i++) {
+	for (ap_id i = 0; i < n; i++) {
 		int32_t stage = stage_of(x, i);
 		const double *t = &x->leg[i].s[leg];
 
 		share_s[stage] += t[1];
 		call_s[stage] += t[2];
 		most[stage] += parameters(x, i);
-		if (t[2] > 0 && rank[i] > 0 && (out[stage].one == AP_NONE || rank[i] > rank[out[stage].one]))
-			out[stage].one = i;
+		if (t[2] > 0 && rank[i] > 0)
+			caller[ncaller++] = (struct ranked){rank[i], i};
+	}
+	qsort(caller, ncaller, sizeof *caller, by_rank);
+	for (uint32_t i = 0; i < ncaller; i++) {
+		ap_id node = caller[i].node;
+		int32_t stage = stage_of(x, node);
+		double part = 1 / parameters(x, node), s = part * x->leg[node].s[leg + 2];
+
+		if (one_s[stage] <= 0) {
+			one[node] = part;
+			one_s[stage] = s;
+		}
+		if (x->fixed && x->fixed[node] && has_own_groups(x, node, phase, seen)) {
+			fixed[node] = part;
+			fixed_s[stage] += s;
+		}
 	}
 	for (int32_t s = 0; s < nstage; s++) {
 		double nth = most[s] > 0 ? 1 / most[s] : 0;
-		double part = out[s].one == AP_NONE ? 0 : 1 / parameters(x, out[s].one);
-		double one_s = part > 0 ? part * x->leg[out[s].one].s[leg + 2] : 0;
+		const double *part = fixed_s[s] > one_s[s] ? fixed : one;
 
-		if (one_s > share_s[s] && one_s >= nth * call_s[s])
-			out[s].part = part;
+		if (fmax(one_s[s], fixed_s[s]) > share_s[s] && fmax(one_s[s], fixed_s[s]) >= nth * call_s[s])
+			out[s] = (struct latency){0, 0, part};
 		else
-			out[s] = nth * call_s[s] > share_s[s] ? (struct latency){0, nth, AP_NONE, 0}
-							      : (struct latency){1, 0, AP_NONE, 0};
+			out[s] = nth * call_s[s] > share_s[s] ? (struct latency){0, nth, NULL}
+							      : (struct latency){1, 0, NULL};
 	}
 	return out;
 }
@@ -884,10 +950,10 @@ static void index_runs(struct tracing *x)
 }
 
 void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_path_terms *terms,
-	struct ap_path *out)
+	const bool *fixed, struct ap_path *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct tracing x = {.ctx = ctx, .p = p, .leg = terms->leg,
+	struct tracing x = {.ctx = ctx, .p = p, .leg = terms->leg, .fixed = fixed,
 		.per_micro = 1.0 / (double)p->step->micro_batches};
 	uint32_t n = p->graph->nnode;
 	struct slots slots;
@@ -906,11 +972,11 @@ void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	list_slots(&x, &slots);
 	lay_out(&x, &slots);
 	by = completions(&x);
-	x.exchange = latencies(&x, AP_LEG_EXCHANGE, completion_rank(&x, &slots, by));
+	x.exchange = latencies(&x, AP_LEG_EXCHANGE, AP_PHASE_GRADIENT, completion_rank(&x, &slots, by));
 	bytes_s = AP_NEW_N(ctx->scratch, double, n);
 	for (ap_id i = 0; i < n; i++)
 		bytes_s[i] = x.leg[i].s[AP_LEG_OPTIMIZER];
-	x.gather = latencies(&x, AP_LEG_OPTIMIZER, bytes_s);
+	x.gather = latencies(&x, AP_LEG_OPTIMIZER, AP_PHASE_OPTIMIZER, bytes_s);
 	find_leave(&x, &slots, by, &leave);
 	count_leave(&x, &slots, by, &leave);
 	for (ap_id i = 0; i < n; i++)

@@ -28,9 +28,11 @@ struct ap_path_terms {
 /* O(operands) and the pricing of each operator. */
 void ap_path_terms_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_path_terms *out);
 
-/* The longest path of a simulated plan. O(operands + slots). */
+/* The longest path of a simulated plan. fixed: NULL, or the nodes, [nnode], whose strategies are those of all
+ * plans of which it is a path: what they exchange in groups of their own cannot share a bucket. O(operands +
+ * slots). */
 void ap_path_longest(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_path_terms *terms,
-	struct ap_path *out);
+	const bool *fixed, struct ap_path *out);
 
 /* What the path takes in another plan of the same graph, machine and step: at most that plan's step.
  * O(operands). */

@@ -81,6 +81,7 @@ struct ap_making {
 	AP_VEC(struct ap_kind) kinds;
 	AP_VEC(struct ap_bond) bonds;
 	AP_VEC(struct ap_tie) links;
+	const bool *const *left; /* [nnode] the candidates to choose from; NULL: all; NULL: of all nodes */
 	const uint32_t *only; /* [nnode] the kind's only candidate left to a node; AP_NONE: all are;
 	                         NULL: no node is restricted */
 	uint64_t work; /* spent on pricing */
@@ -985,7 +986,9 @@ static const struct ap_table *finish(struct ap_making *mk)
 	mk->class_of = AP_NEW_N(mk->ctx->arena, uint32_t, mk->g->nnode);
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
 		uint32_t weight = mk->weighing ? mk->weighing->of_node[i] : 0;
-		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE, weight};
+		const bool *left = mk->left ? mk->left[i] : NULL;
+		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE, weight,
+			left ? i : AP_NONE};
 		bool fresh;
 
 		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
@@ -998,7 +1001,8 @@ static const struct ap_table *finish(struct ap_making *mk)
 			uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k), n = 0;
 
 			for (uint32_t j = 0; j < c.k; j++)
-				if (only != AP_NONE || !mk->pool || mk->pool->of_kind[kind][j])
+				if (only != AP_NONE ||
+					((!mk->pool || mk->pool->of_kind[kind][j]) && (!left || left[j])))
 					candidate[n++] = only == AP_NONE ? j : only;
 			c.k = n;
 			c.candidate = candidate;
@@ -1530,9 +1534,44 @@ void ap_table_legs_make(struct ap_ctx *ctx, const struct ap_table *t, struct ap_
 		AP_CANDIDATE_WORK * candidates};
 }
 
+/* What a path by these weights takes of a candidate's legs. */
+static double weighted_s(const struct ap_legs *weights, const struct ap_legs *legs)
+{
+	double sum = 0;
+
+	for (int k = 0; k < AP_LEG_COUNT; k++)
+		sum += weights->s[k] * legs->s[k];
+	return sum;
+}
+
+uint32_t ap_table_candidates(const struct ap_table *t, ap_id node)
+{
+	const struct ap_making *mk = t->making;
+
+	return mk->only && mk->only[node] != AP_NONE ? 1 : mk->kinds.v[mk->kind_of[node]].k;
+}
+
+double ap_table_spread_s(const struct ap_table *t, const struct ap_table_legs *legs,
+	const struct ap_path_weights *weights, ap_id node, const bool *left)
+{
+	uint32_t kind = t->making->kind_of[node];
+	double least = INFINITY, most = 0;
+
+	for (uint32_t c = 0; c < t->making->kinds.v[kind].k; c++) {
+		double s;
+
+		if (left && !left[c])
+			continue;
+		s = weighted_s(&weights->node[node], &legs->of_kind[kind][c]);
+		least = fmin(least, s);
+		most = fmax(most, s);
+	}
+	return fmax(0, most - least);
+}
+
 const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
 	const struct ap_table_legs *legs, const struct ap_path_weights *weights,
-	const struct ap_table_pool *pool)
+	const struct ap_table_pool *pool, const bool *const *left)
 {
 	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
 	struct ap_table_params *params = ap_arena_memdup(ctx->arena, mk->params, sizeof *params);
@@ -1557,13 +1596,12 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 			continue;
 		*own = AP_NEW_N(ctx->arena, double, kd->k);
 		for (uint32_t c = 0; c < kd->k; c++) {
-			double sum = 0;
+			double sum;
 
 			if (pool && !pool->of_kind[kind][c])
 				continue;
 			mk->work += AP_LEG_COUNT;
-			for (int k = 0; k < AP_LEG_COUNT; k++)
-				sum += weights->node[i].s[k] * legs->of_kind[kind][c].s[k];
+			sum = weighted_s(&weights->node[i], &legs->of_kind[kind][c]);
 			(*own)[c] = isinf(kd->cost[c]) ? INFINITY : fmax(0, floor(sum / q)) * q;
 		}
 	}
@@ -1584,6 +1622,7 @@ const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_tab
 	mk->params = params;
 	mk->weighing = w;
 	mk->pool = pool;
+	mk->left = left;
 	mk->classes = (struct class_list){0};
 	open_workers(mk);
 	made = ap_ctx_stopped(ctx) ? NULL : finish(mk);
@@ -1600,6 +1639,11 @@ static uint32_t find_candidate(const struct ap_kind *kd, const int32_t *count)
 		if (memcmp(kd->space.count + (size_t)c * kd->space.nfactor, count, bytes) == 0)
 			return c;
 	return AP_NONE;
+}
+
+uint32_t ap_table_candidate(const struct ap_table *t, ap_id node, const int32_t *counts)
+{
+	return find_candidate(&t->making->kinds.v[t->making->kind_of[node]], counts);
 }
 
 void ap_table_pool_init(struct ap_ctx *ctx, const struct ap_table *t, struct ap_table_pool *out)

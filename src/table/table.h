@@ -92,11 +92,22 @@ void ap_table_pool_add(const struct ap_table_pool *pool, const struct ap_table *
 
 /* The table with what a path takes for costs, rounded down, from the prices of t, with pruning of its
  * own: the optimum's cost is a lower bound of the step of every choice from t's candidates before
- * pruning, or those of the pool unless that is NULL. Equal operators of equal weights share candidates.
- * NULL if told to stop. */
+ * pruning, or those of the pool unless that is NULL; of node i those in left[i], unless that or left is NULL.
+ * Equal operators of equal weights share candidates. NULL if told to stop. */
 const struct ap_table *ap_table_weighted(struct ap_ctx *ctx, const struct ap_table *t,
 	const struct ap_table_legs *legs, const struct ap_path_weights *weights,
-	const struct ap_table_pool *pool);
+	const struct ap_table_pool *pool, const bool *const *left);
+
+/* How many candidates node has in t before pruning: 1 if it is fixed. */
+uint32_t ap_table_candidates(const struct ap_table *t, ap_id node);
+
+/* The candidate of a node that has these counts; AP_NONE if there is none. O(candidates). */
+uint32_t ap_table_candidate(const struct ap_table *t, ap_id node, const int32_t *counts);
+
+/* By how much what a path takes of node's candidates differs, of those in left or (NULL) all; for a node that
+ * is not fixed. O(candidates). */
+double ap_table_spread_s(const struct ap_table *t, const struct ap_table_legs *legs,
+	const struct ap_path_weights *weights, ap_id node, const bool *left);
 
 /* Counts of candidate c of node i. */
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c);

@@ -2,6 +2,7 @@
 /* Bounds on the simulated step: no plan is faster. Searches find the fastest. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -33,6 +34,18 @@ static void random_slowdown(struct trial *t)
 	t->f.step.software = s;
 }
 
+/* A path of plans that have the strategies of some operators in common, those of a plan and another. */
+static void common_path(struct trial *t, const struct ap_plan *p, const struct ap_path_terms *terms,
+	const struct ap_plan *other, struct ap_path *out)
+{
+	const int32_t *const *a = ap_plan_counts(&t->f.ctx, p), *const *b = ap_plan_counts(&t->f.ctx, other);
+	bool *fixed = AP_NEW_N(t->f.ctx.arena, bool, t->f.graph->nnode);
+
+	for (ap_id i = 0; i < t->f.graph->nnode; i++)
+		fixed[i] = memcmp(a[i], b[i], t->f.graph->node[i].bound.nfactor * sizeof **a) == 0;
+	ap_path_longest(&t->f.ctx, p, terms, fixed, out);
+}
+
 /* A path of one plan takes no longer than the step of any other. */
 static void paths_are_bounds(struct trial *t)
 {
@@ -49,7 +62,7 @@ static void paths_are_bounds(struct trial *t)
 	if (!some_plan(t, maker, &one))
 		return;
 	ap_path_terms_make(&t->f.ctx, &one, &terms);
-	ap_path_longest(&t->f.ctx, &one, &terms, &path);
+	ap_path_longest(&t->f.ctx, &one, &terms, NULL, &path);
 	REQUIRE(t, path.length_s <= one.prediction.step_time_s * (1 + ROUNDING), "its own: %.17g, step %.17g",
 		path.length_s, one.prediction.step_time_s);
 	for (int i = 0; i < 8; i++) {
@@ -65,7 +78,11 @@ static void paths_are_bounds(struct trial *t)
 		REQUIRE(t, length_s <= p.prediction.step_time_s * (1 + ROUNDING), "plan %d: %.17g, step %.17g",
 			i, length_s, p.prediction.step_time_s);
 		t->telling |= length_s > 0.5 * p.prediction.step_time_s && length_s < path.length_s;
-		ap_path_longest(&t->f.ctx, &p, &its, &other);
+		common_path(t, &p, &its, &one, &other);
+		length_s = ap_path_length_s(&other, t->f.graph, &terms);
+		REQUIRE(t, length_s <= one.prediction.step_time_s * (1 + ROUNDING), "in common: %.17g, step %.17g",
+			length_s, one.prediction.step_time_s);
+		ap_path_longest(&t->f.ctx, &p, &its, NULL, &other);
 		ap_path_mix(&t->f.ctx, (const struct ap_path *[]){&path, &other}, (double[]){0.75, 0.25}, 2,
 			t->f.graph, &mixed);
 		length_s = ap_path_length_s(&mixed, t->f.graph, &terms);
