@@ -25,9 +25,9 @@ struct ap_step_bound {
 /*
  * best: the fastest plan known; known: up to AP_MOST_KNOWN other ones, whose paths are mixed from the start,
  * simulated by maker. found() gets the counts of each plan that a solve among all candidates finds, and of
- * any that is the fastest so far. Ends when the bound is within rq->step_gap of the fastest step, when no
- * mixture of the known paths bounds better, or after so much work, of which the first solve may take `first`
- * times as much as all.
+ * any that is the fastest so far; they are gone after the call. Ends when the bound is within rq->step_gap
+ * of the fastest step, when no mixture of the known paths bounds better, or after so much work, of which the
+ * first solve may take `first` times as much as all.
  */
 void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
 	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,

@@ -539,8 +539,13 @@ static enum ap_status tell(struct driving *d)
 static void take_found(void *user, const int32_t *const *counts)
 {
 	struct driving *d = user;
+	const struct ap_graph *g = d->rq->graph;
+	const int32_t **kept = AP_NEW_N(d->ctx->arena, const int32_t *, g->nnode);
 
-	ap_rival_add(into(d), NULL, counts);
+	for (ap_id i = 0; i < g->nnode; i++)
+		kept[i] = ap_arena_memdup(d->ctx->arena, counts[i],
+			g->node[i].bound.nfactor * sizeof **kept);
+	ap_rival_add(into(d), NULL, kept);
 }
 
 /* The fastest plans met beside the best, [AP_MOST_KNOWN]. Returns their number. */

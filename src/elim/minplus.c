@@ -54,8 +54,7 @@ static double least_sum(size_t k, const double *a, const double *b)
 	return u < s ? u : s;
 }
 
-AP_WIDE void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, size_t b_row,
-	double *out)
+void ap_minplus_row(size_t k, size_t cols, const double *a, const double *b, size_t b_row, double *out)
 {
 	for (size_t c = 0; c < cols; c++)
 		out[c] = least_sum(k, a, b + c * b_row);
