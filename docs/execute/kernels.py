@@ -293,6 +293,40 @@ def topk(site, x):
     return [x.take(index), Var(order, x.tape)]
 
 
+def seats(site, index, places, first=0, experts=None):
+    """Of each token's choices the place at the expert, -1 where it has none left."""
+    capacity, (samples, tokens, _) = site.get("capacity"), index.shape
+    each, seat = tokens * capacity // places, np.full(index.shape, -1)
+    for b, s in np.ndindex(samples, tokens):
+        used = {} if s % each == 0 else used
+        for k, e in enumerate(index[b, s] - first):
+            if experts is None or 0 <= e < experts:
+                if used.setdefault(e, 0) < capacity:
+                    seat[b, s, k] = s // each * capacity + used[e]
+                used[e] += 1
+    return seat
+
+
+def moe_dispatch(site, x, index):
+    """Tokens at the places of the experts that the rank has, in the tokens' order."""
+    samples, experts, places, _ = site.out_shape[0]
+    first, token = site.out_first[0][1], np.full((samples, experts, places), -1)
+    seat = seats(site, raw(index), places, first, experts)
+    for b, s, k in zip(*np.nonzero(seat >= 0)):
+        token[b, raw(index)[b, s, k] - first, seat[b, s, k]] = s
+    rows = x.take((np.arange(samples)[:, None, None], np.maximum(token, 0)))
+    return [rows * (token >= 0)[..., None].astype(float)]
+
+
+def moe_combine(site, answers, index, weights):
+    """What a token's experts made of it, weighted."""
+    samples, experts, places, _ = answers.shape
+    seat = seats(site, raw(index), places)
+    rows = answers.take((np.arange(samples)[:, None, None], raw(index), np.maximum(seat, 0)))
+    share = weights * (seat >= 0).astype(float)
+    return [(rows * share.reshape((*share.shape, 1))).sum((2,), False)]
+
+
 def cum_sum(site, x):
     axis = site.get("axis") % len(x.shape)
     n = x.shape[axis]
@@ -441,6 +475,8 @@ KERNELS = {
     "Maximum": choose(np.maximum),
     "MaxPool": max_pool,
     "Minimum": choose(np.minimum),
+    "MoeCombine": moe_combine,
+    "MoeDispatch": moe_dispatch,
     "Mul": elementwise(lambda a, b: a * b),
     "Neg": elementwise(lambda x: -x),
     "OneHot": one_hot,

@@ -18,12 +18,25 @@ struct experts {
 /* Mixture of experts at network level: a mask assigns tokens to places of experts, one product distributes
  * tokens by it, another one collects the results. */
 
-/* Number of places of an expert per sample. */
+/* Number of places of an expert per sample; capacity 0 supposes that experts get equal numbers of tokens. */
 static int64_t room(const struct experts *l)
 {
 	double fair = (double)(l->p->active * l->sequence) / (double)l->p->count;
 
 	return (int64_t)ceil((l->p->capacity > 0 ? l->p->capacity : 1) * fair);
+}
+
+/* Groups that the tokens of a sample are dealt to, a divisor of S: as many as there may be if each has equal
+ * places at an expert, and all groups together at most a hundredth more places than one group would. Ranks
+ * that cut the sequence each have some of them. */
+static int64_t groups_of(const struct experts *l)
+{
+	int64_t groups = 1, places = room(l);
+
+	for (int64_t g = 2; g <= places && g <= l->sequence; g++)
+		if (l->sequence % g == 0 && (places + g - 1) / g * g * 100 <= places * 101)
+			groups = g;
+	return groups;
 }
 
 struct routing {
@@ -204,22 +217,21 @@ static ap_id activate(const struct experts *l, const char *scope, ap_id gate, ap
 	return gate;
 }
 
-/* Each expert on the tokens in its places: [B,E*C,H]. */
+/* Each expert on the tokens in its places: [B,E,C,H]. */
 static ap_id experts(const struct experts *l, const char *scope, const char *param, ap_id x)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
-	int64_t b = l->batch, e = p->count, c = room(l), h = l->hidden;
 	bool gated = ap_model_activation_gated(p->activation), pair = gated && !p->names->up;
 	const char *cell = gated || !p->names->up ? p->names->gate : p->names->up;
 	const char *gate = ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell);
 	ap_id y, z = AP_NONE;
 
-	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(l->dtype, b, e, c, h), "places.tokens");
 	y = expert_product(l, scope, param, cell, x, p->inner * (pair ? 2 : 1), pair ? "pair" : "gate");
 	if (pair) {
-		struct ap_shape both = AP_MODEL_SHAPE(l->dtype, b, e, c, 2, p->inner);
-		struct ap_shape one = AP_MODEL_SHAPE(l->dtype, b, e, c, p->inner);
+		struct ap_shape s = ap_model_shape(m, x);
+		struct ap_shape both = AP_MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1], s.dim[2], 2, p->inner);
+		struct ap_shape one = AP_MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1], s.dim[2], p->inner);
 
 		y = ap_model_reshape(m, scope, y, both, "pair.split");
 		z = ap_model_slice(m, scope, y, 3, 1, 2, "wide.part");
@@ -232,8 +244,7 @@ static ap_id experts(const struct experts *l, const char *scope, const char *par
 	y = activate(l, gate, y, z, "gate");
 	if (z != AP_NONE)
 		y = ap_model_binary(m, scope, "Mul", z, y, "gated");
-	y = expert_product(l, scope, param, p->names->down, y, h, "narrow");
-	return ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(l->dtype, b, e * c, h), "answers");
+	return expert_product(l, scope, param, p->names->down, y, l->hidden, "narrow");
 }
 
 /* The part that sees every token: rows. */
@@ -263,26 +274,31 @@ static ap_id shared(const struct experts *l, const char *scope, const char *para
 	return ap_model_binary(m, scope, "Mul", y, z, "shared");
 }
 
-/* Tokens are moved to their experts and back, without products: as many copies as a token has experts. */
+/* Tokens are moved to places of their experts and back, without products. */
 static ap_id moved(const struct experts *l, const char *scope, const char *param, ap_id x)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
 	const char *router = ap_model_scope(m, scope, "router-Router");
-	ap_id weights, y;
+	int64_t groups = groups_of(l), places = (room(l) + groups - 1) / groups;
+	struct ap_shape at_experts = AP_MODEL_SHAPE(l->dtype, l->batch, p->count, groups * places, l->hidden);
+	struct ap_model_op there = {.scope = scope, .type = "MoeDispatch", .nin = 2, .nattr = 3,
+		.attr = {AP_MODEL_INT("num_groups", groups), AP_MODEL_INT("capacity", places),
+			AP_MODEL_INT("expert_num", p->count)}};
+	struct ap_model_op back = {.scope = scope, .type = "MoeCombine", .nin = 3, .nattr = 2,
+		.attr = {there.attr[0], there.attr[1]}};
+	ap_id weights, which = rate(l, router, param, x, &weights), y;
 
-	rate(l, router, param, x, &weights);
-	weights = ap_model_cast(m, router, weights, l->dtype, "weights.cast");
-	weights = ap_model_reshape(m, router, weights, AP_MODEL_SHAPE(l->dtype, l->batch, l->sequence,
-		p->active, 1), "weights.column");
-	y = ap_model_reshape(m, scope, x, l->tokens, "tokens");
-	y = ap_model_repeat(m, scope, y, 1, p->active, "dealt");
-	y = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
+	if (l->dtype != AP_FLOAT32)
+		weights = ap_model_cast(m, router, weights, l->dtype, "weights.cast");
+	there.in[0] = ap_model_reshape(m, scope, x, l->tokens, "tokens");
+	there.in[1] = which;
+	y = ap_model_op_one(m, there, "dealt", at_experts);
+	back.in[0] = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
 		ap_model_name(m, param, p->names->experts), y);
-	y = ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(l->dtype, l->batch, l->sequence, p->active,
-		l->hidden), "collected.answers");
-	y = ap_model_binary(m, scope, "Mul", y, weights, "collected.weighted");
-	y = ap_model_reduce_axis(m, scope, "ReduceSum", y, 2, false, "collected");
+	back.in[1] = which;
+	back.in[2] = weights;
+	y = ap_model_op_one(m, back, "collected", l->tokens);
 	return ap_model_reshape(m, scope, y, ap_model_shape(m, x), "collected.rows");
 }
 
@@ -291,6 +307,7 @@ static ap_id masked(const struct experts *l, const char *scope, const char *para
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
 	const char *router = ap_model_scope(m, scope, "router-Router");
+	const char *ffn = ap_model_scope(m, scope, "ffn-MoEFeedForward");
 	struct ap_shape flat = AP_MODEL_SHAPE(l->dtype, l->batch, l->sequence, p->count * room(l));
 	struct routing r = route(l, router, param, x);
 	ap_id dispatch = seat(l, router, r.mask), combine, y;
@@ -303,8 +320,11 @@ static ap_id masked(const struct experts *l, const char *scope, const char *para
 	combine = ap_model_reshape(m, scope, combine, flat, "combine.flat");
 	y = ap_model_reshape(m, scope, x, l->tokens, "tokens");
 	y = ap_model_matmul_tn(m, scope, dispatch, y, "dealt");
-	y = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
-		ap_model_name(m, param, p->names->experts), y);
+	y = ap_model_reshape(m, ffn, y, AP_MODEL_SHAPE(l->dtype, l->batch, p->count, room(l), l->hidden),
+		"places.tokens");
+	y = experts(l, ffn, ap_model_name(m, param, p->names->experts), y);
+	y = ap_model_reshape(m, ffn, y, AP_MODEL_SHAPE(l->dtype, l->batch, p->count * room(l), l->hidden),
+		"answers");
 	y = ap_model_matmul(m, scope, combine, y, false, "collected");
 	return ap_model_reshape(m, scope, y, ap_model_shape(m, x), "collected.rows");
 }

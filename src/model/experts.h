@@ -11,7 +11,7 @@
 /* How tokens get to their experts. */
 enum ap_experts_way {
 	AP_EXPERTS_MASKED, /* a product with a mask of places, and one back: operators that MindSpore cuts */
-	AP_EXPERTS_MOVED /* copied to places by number, and added from there */
+	AP_EXPERTS_MOVED /* MoeDispatch and MoeCombine, as dispatchers of other software do it */
 };
 
 enum ap_experts_score {

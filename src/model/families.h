@@ -97,8 +97,8 @@ ap_model_make_fn ap_model_wide_deep;
  * Fused transformers are made to be timed: one operator stands for what one kernel does, so that no time goes
  * into passes over memory that nobody makes. Biases, the dropout of hidden states, scale and mask of the
  * scores, and casts around RmsNorm are part of their neighbours. A turn by the positions is one product, and
- * so is a gate. The loss is the logarithm of a sum and looks nothing up. Where experts get equal numbers of
- * tokens, tokens are copied to them, not dealt by a product.
+ * so is a gate. The loss is the logarithm of a sum and looks nothing up. Tokens
+ * are moved to places of their experts and back (MoeDispatch, MoeCombine), not dealt by a product.
  *
  * Formulas for transformers assume biases, heads of h / n units and, unless it is an option, a feed-forward
  * part of 4 h.

@@ -561,7 +561,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	AP_TRY(ap_hf_dtype(r, o, &d->dtype));
 	AP_TRY(ap_hf_sequence(r, o, a->positions, d->positions, &d->sequence));
 	check_window(r, d);
-	if (d->experts.count && d->experts.active * d->sequence % d->experts.count == 0)
+	if (d->experts.count)
 		d->experts.way = AP_EXPERTS_MOVED;
 	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
 	return AP_OK;

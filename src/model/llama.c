@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Llama and Mixtral as MindFormers builds and names them. */
-#include <math.h>
-
 #include "model/decoder.h"
 #include "model/families.h"
 
@@ -70,11 +68,10 @@ struct ap_model *ap_model_llama(struct ap_arena *arena, const struct ap_model_pa
 struct ap_model *ap_model_mixtral(struct ap_arena *arena, const struct ap_model_params *p)
 {
 	struct ap_decoder d = llama(p);
-	double fair = (double)(p->active * p->sequence) / (double)p->experts;
 
 	d.experts = (struct ap_experts){
 		.names = &expert_names,
-		.way = p->fused && ceil(p->capacity * fair) == fair ? AP_EXPERTS_MOVED : AP_EXPERTS_MASKED,
+		.way = p->fused ? AP_EXPERTS_MOVED : AP_EXPERTS_MASKED,
 		.count = p->experts,
 		.active = p->active,
 		.inner = p->inner,

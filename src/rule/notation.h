@@ -12,7 +12,7 @@
 #define AP_MAX_RULE_OPERAND 26
 #define AP_MAX_RULE_RESULT 5
 #define AP_MAX_RULE_AXIS 3
-#define AP_MAX_RULE_EQUATION 2
+#define AP_MAX_RULE_EQUATION 3
 
 enum ap_term_kind {
 	AP_TERM_FACTOR, /* a dimension: one letter, or several composed */

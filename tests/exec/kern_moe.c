@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "kern_parts.h"
 #include "make_parts.h"
+#include "rule/attr.h"
 
 static int64_t number(const struct ex_job *j, ex_id id)
 {
@@ -146,6 +147,102 @@ static bool route(const struct ex_job *j)
 	return true;
 }
 
+struct places { /* of experts, filled token by token */
+	int64_t capacity, groups, each; /* places of an expert in a group; groups; tokens of one */
+	int64_t *used; /* [experts] in the group at hand */
+};
+
+static bool places(const struct ex_job *j, const struct ex_box *at_experts, int64_t experts, int64_t tokens,
+	struct places *p)
+{
+	p->capacity = ap_attr_int(j->attrs, "capacity", 0);
+	if (p->capacity < 1 || at_experts->size[2] % p->capacity)
+		return false;
+	p->groups = at_experts->size[2] / p->capacity;
+	p->each = p->groups ? tokens / p->groups : 0;
+	p->used = AP_NEW_N(j->arena, int64_t, experts);
+	return p->groups > 0 && tokens % p->groups == 0;
+}
+
+/* The place of the next token at expert e, whose group begins with token s; -1 if there is none left. */
+static int64_t take_place(struct places *p, int64_t s, int64_t e)
+{
+	return p->used[e]++ < p->capacity ? s / p->each * p->capacity + p->used[e] - 1 : -1;
+}
+
+static void begin_group(struct places *p, int64_t s, int64_t experts)
+{
+	for (int64_t e = 0; s % p->each == 0 && e < experts; e++)
+		p->used[e] = 0;
+}
+
+static bool dispatch(const struct ex_job *j)
+{
+	const struct ex_value *x = &j->in[0], *to = &j->in[1];
+	struct ex_value *out = &j->out[0];
+	int64_t experts = out->box.size[1], tokens = x->box.size[1], k = to->box.size[2], width = x->box.size[2];
+	struct places p;
+
+	if (!places(j, &out->box, experts, tokens, &p) || out->box.size[0] != x->box.size[0] ||
+		out->box.size[3] != width || to->box.size[1] != tokens)
+		return false;
+	for (int64_t i = 0; i < x->box.size[0] * tokens; i++) {
+		int64_t b = i / tokens, s = i % tokens;
+
+		begin_group(&p, s, experts);
+		for (int64_t c = 0; c < k; c++) {
+			int64_t e = number(j, to->id[i * k + c]) - out->box.first[1], at;
+
+			if (e < 0 || e >= experts || (at = take_place(&p, s, e)) < 0)
+				continue;
+			at += (b * experts + e) * out->box.size[2];
+			for (int64_t h = 0; h < width; h++)
+				out->id[at * width + h] = x->id[i * width + h];
+		}
+	}
+	return true;
+}
+
+static bool combine(const struct ex_job *j)
+{
+	const struct ex_value *x = &j->in[0], *to = &j->in[1], *weights = &j->in[2];
+	struct ex_value *out = &j->out[0];
+	int64_t experts = x->box.size[1], tokens = to->box.size[1], k = to->box.size[2], width = x->box.size[3];
+	struct places p;
+
+	if (!places(j, &x->box, experts, tokens, &p) || out->box.size[0] != x->box.size[0] ||
+		out->box.size[1] != tokens || out->box.size[2] != width)
+		return false;
+	for (int64_t i = 0; i < x->box.size[0] * tokens; i++) {
+		int64_t b = i / tokens, s = i % tokens;
+
+		begin_group(&p, s, experts);
+		for (int64_t c = 0; c < k; c++) {
+			int64_t e = number(j, to->id[i * k + c]), at;
+
+			if (e >= experts)
+				return false;
+			if ((at = take_place(&p, s, e)) < 0)
+				continue;
+			at += (b * experts + e) * x->box.size[2];
+			for (int64_t h = 0; h < width; h++)
+				out->id[i * width + h] = ex_mad(j->tape, out->id[i * width + h],
+					weights->id[i * k + c], x->id[at * width + h]);
+		}
+	}
+	return true;
+}
+
+static int64_t limit_dispatch(const struct ap_node *n, unsigned slot)
+{
+	return slot == 1 ? n->bound.out[0].size[1] : 0;
+}
+
+static int64_t limit_combine(const struct ap_node *n, unsigned slot)
+{
+	return slot == 1 ? n->bound.in[0].size[1] : 0;
+}
+
 static int64_t limit_init(const struct ap_node *n, unsigned slot)
 {
 	const struct ap_operand *experts = &n->bound.in[2];
@@ -181,5 +278,9 @@ const struct ex_kernel ex_kernels_moe[] = {
 		.no_grad = UINT32_MAX},
 	{.type = "TopPRouter", .forward = route, .make = ex_make_route, .limit = limit_route,
 		.no_grad = UINT32_MAX},
+	{.type = "MoeDispatch", .forward = dispatch, .make = ex_make_dispatch, .limit = limit_dispatch,
+		.no_grad = 2},
+	{.type = "MoeCombine", .forward = combine, .make = ex_make_combine, .limit = limit_combine,
+		.no_grad = 2},
 	{0}
 };

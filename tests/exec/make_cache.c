@@ -152,3 +152,31 @@ void ex_make_route(struct ex_sample *s)
 	ex_add_int(s, "expert_num", experts);
 	s->nout = 2;
 }
+
+/* Samples of few groups of few tokens, which choose k of some experts with few places. */
+void ex_make_dispatch(struct ex_sample *s)
+{
+	int64_t groups = little(s), tokens = groups * (1 + ex_draw(s, 3)), k = 1 + ex_draw(s, 2);
+	int64_t size[] = {little(s), tokens, 1 + ex_draw(s, 2)}, experts = 1 + ex_draw(s, 4);
+
+	ex_add_in(s, "float16", 3, size);
+	size[2] = k;
+	add_index(s, 3, size, experts);
+	ex_add_int(s, "num_groups", groups);
+	ex_add_int(s, "capacity", 1 + ex_draw(s, 2));
+	ex_add_int(s, "expert_num", experts);
+}
+
+void ex_make_combine(struct ex_sample *s)
+{
+	int64_t groups = little(s), tokens = groups * (1 + ex_draw(s, 3)), capacity = 1 + ex_draw(s, 2);
+	int64_t experts = 1 + ex_draw(s, 4), b = little(s);
+	int64_t chosen[] = {b, tokens, 1 + ex_draw(s, 2)};
+	int64_t places[] = {b, experts, groups * capacity, 1 + ex_draw(s, 2)};
+
+	ex_add_in(s, "float16", 4, places);
+	add_index(s, 3, chosen, experts);
+	ex_add_in(s, "float16", 3, chosen);
+	ex_add_int(s, "num_groups", groups);
+	ex_add_int(s, "capacity", capacity);
+}

@@ -33,6 +33,10 @@ MODELS = {
                "--kv-heads", "3", "--inner", "12", "--sequence", "4", "--vocabulary", "24",
                "--experts", "4", "--active", "2", "--capacity", "2", "--attention", "flash",
                "--dtype", "float32"],
+    "places": ["mixtral", "--batch", "8", "--layers", "1", "--hidden", "16", "--heads", "4",
+               "--kv-heads", "4", "--inner", "32", "--sequence", "16", "--vocabulary", "32",
+               "--experts", "4", "--active", "2", "--capacity", "1.5", "--kernels", "fused",
+               "--dtype", "float32"],
 }
 GRAPHS = {
     "mlp": mlp(),
@@ -103,6 +107,11 @@ CASES = [  # graph, devices, options
     ("llama", 4, ["--hybrid", "dp=1,tp=1,cp=4,mbs=1", *DEAL, *GENERIC]),
     ("llama", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1"]), ("gpt", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1"]),
     ("flash", 4, ["--hybrid", "dp=1,tp=2,cp=2,sp=1,mbs=1", *GENERIC]),
+    # Tokens go to their experts on the ranks of dp, of dp beside tp, of tp, cp and dp, of dp and cp.
+    ("places", 8, ["--hybrid", "dp=8,ep=4,mbs=1", *GENERIC]),
+    ("places", 8, ["--hybrid", "dp=4,tp=2,ep=4,sp=1,mbs=1", *GENERIC]),
+    ("places", 8, ["--hybrid", "dp=2,tp=2,cp=2,ep=4,etp=1,sp=1,mbs=2", *GENERIC]),
+    ("places", 8, ["--hybrid", "dp=4,cp=2,ep=4,mbs=2", *DEAL, *GENERIC]), ("places", 4, []),
     ("views", 4, GENERIC), ("views", 4, []),
     ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
     ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),
