@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/launch.h"
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
@@ -306,9 +307,19 @@ enum ap_status ap_config_set(struct ap_ctx *ctx, const struct ap_json *doc, unsi
 
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned uses, struct ap_settings *into)
 {
+	enum ap_launch_language language;
 	struct ap_json *doc;
+	char *text;
+	size_t len;
 
-	AP_TRY(read_object(ctx, path, &doc));
+	AP_TRY(ap_file_read(ctx, path, AP_FILE_MAX_BYTES, &text, &len));
+	language = ap_launch_language(text, len);
+	if (language != AP_LAUNCH_NONE) {
+		AP_TRY(ap_launch_settings(ctx, language, path, text, len, &doc));
+		return ap_config_set(ctx, doc, uses, into);
+	}
+	AP_TRY(ap_json_parse(ctx, path, text, len, 0, &doc));
+	AP_TRY(is_object(ctx, doc));
 	if (ap_hf_is_one(ap_json_root(doc)))
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, &(struct ap_where){.file = path}, NULL,
 			"is a model's configuration, which is given in place of GRAPH; expected settings");

@@ -8,8 +8,8 @@
 struct ap_json;
 struct ap_jv;
 
-/* Applies the config file to settings that no option gave. Settings for other commands than uses
- * (AP_FOR_...) are only checked: one file may serve all commands. */
+/* Applies the config file, ours or one of api/launch.h, to settings that no option gave. Settings
+ * for other commands than uses (AP_FOR_...) are only checked: one file may serve all commands. */
 enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned uses,
 	struct ap_settings *into);
 

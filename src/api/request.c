@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/launch.h"
 #include "api/model.h"
 #include "api/settle.h"
 #include "base/arena.h"
@@ -59,6 +60,7 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 	const struct ap_input *named, struct ap_sources *out)
 {
 	struct ap_input file = *named, in, made;
+	enum ap_launch_language language;
 
 	if (!file.text)
 		AP_TRY(ap_model_file(ctx, named->path, &file.path));
@@ -69,6 +71,11 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 			"is %s; import makes an operator graph of it", ap_kind_text(AP_KIND_DUMP));
 		return AP_MEANING;
 	}
+	language = ap_launch_language(in.text, in.len);
+	if (language != AP_LAUNCH_NONE)
+		return ap_path_fault(ctx, AP_USAGE, in.path, ap_arena_printf(ctx->arena,
+			"is %s, which --config takes; expected an operator graph or a model's configuration",
+			ap_launch_text(language)));
 	AP_TRY(ap_input_json(ctx, &in, 0, &out->graph));
 	out->sha256 = ap_input_sha256(ctx, &in);
 	switch (ap_kind_of(ap_json_root(out->graph))) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/config.h"
+#include "api/launch.h"
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
@@ -140,10 +141,15 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 {
 	struct ap_arena *arena = p->ctx->arena;
 	char *name = ap_arena_strndup(arena, word, len);
-	const char *best = NULL, *alias;
+	const char *best = NULL, *alias, *ours = ap_launch_option(word + 2, len - 2);
 	enum ap_setting_id id;
 	int distance = far_from(name);
 
+	if (ours && *ours) {
+		FAULT(p, "%s is Megatron's: here %s; --config takes a file of Megatron's arguments", name,
+			ours);
+		return;
+	}
 	for (int i = 0; i < AP_SET_COUNT; i++) {
 		const struct ap_setting_row *row = ap_setting_at(i);
 

@@ -43,6 +43,7 @@ cages='
 cJSON.h src/base/json.c
 nettle/base16.h src/base/sha256.c
 nettle/sha2.h src/base/sha256.c
+yaml.h src/base/yaml_read.c
 glpk.h src/ilp/glpk_main.c
 graphviz/cgraph.h src/draw/dot.c
 node_strategy.pb-c.h src/ckpt/ckpt_pb.c

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files that say a plan to other frameworks: what is read must be settings that --config takes. */
+#include "base/vec.h"
+#include "fuzz.h"
+
+static const char *word(size_t i)
+{
+	static const char *const words[] = {
+#define WORD(language, path, meaning, ours) path,
+#define COPY(language, path, key) path,
+#define UNSAID(language, path, why) path,
+#include "api/launch.def"
+#undef WORD
+#undef COPY
+#undef UNSAID
+		"--tensor-model-parallel-size", "--micro-batch-size", "<<", "&a", "*a", "${TP:-8}",
+			"$TP", "True",
+		"None", "[[1,0],[0,1]]", "Ettt|(t*4|)*2,t*5|tL", "full", "selective", "uniform",
+			"block", "\"", "'",
+		"------------------------ arguments ------------------------", "parallel_config:",
+			"- ", "\\\n"};
+
+	return i < AP_COUNT(words) ? words[i] : NULL;
+}
+
+static int try_input(const uint8_t *data, size_t size)
+{
+	fuzz_file("in.yaml", data, size);
+	(void)fuzz_run("evaluate pair.json --config in.yaml --print-config");
+	(void)fuzz_run("evaluate pair.json --config in.yaml --device-num 4 --chip ascend910b");
+	(void)fuzz_run("search in.yaml --device-num 4 --chip ascend910b");
+	return 0;
+}
+
+FUZZ_TARGET(launch, word, try_input)
