@@ -14,6 +14,7 @@ struct ap_model_attention {
 	double dropout; /* of the probabilities; the fused kernel gets none */
 	ap_id scale; /* a scalar for small operators */
 	ap_id mask; /* for small operators: added to the scores */
+	ap_id shift; /* for the fused kernel: added to the scores, [1,N,S,S]; AP_NONE */
 };
 
 /* Makes the constants of a: scale and, if causal, the mask. Small operators add a mask of
@@ -32,17 +33,37 @@ ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct 
 /* [B,S,N,D] <-> [B,N,S,D] */
 ap_id ap_model_swap_heads(struct ap_model *m, const char *scope, ap_id x, const char *name);
 
-/* Blocks of GPT, BERT and ViT: attention with a product for each of query, key and value, and a
- * wider feed-forward part with GeLU or ReLU; both have biases and a layer norm, before them or
- * after the sum. */
+/* Prefixes of parameters, behind the block's. The cell of a product or norm is named after the last part. */
+struct ap_model_attention_names {
+	const char *cell;
+	const char *query, *key, *value, *projection, *norm;
+};
+
+struct ap_model_encoder_names {
+	const char *block; /* class of a block's cell */
+	struct ap_model_attention_names attention;
+	struct ap_model_attention_names cross; /* to what another stack gives; of its decoder's blocks */
+	const char *feed_forward; /* cell */
+	const char *gate, *mapping, *projection, *norm; /* gate: of a gated part */
+};
+
+/* Blocks of GPT, BERT, ViT and T5: attention with a product for each of query, key and value, and a
+ * wider feed-forward part; both have a norm, before them or after the sum. */
 struct ap_model_encoder {
 	struct ap_model *m;
+	const struct ap_model_encoder_names *names;
+	const char *stack; /* before results' names; NULL: nothing */
 	int64_t batch, sequence, hidden, inner;
 	enum ap_dtype dtype;
 	bool fused, post_norm;
-	bool relu; /* else GeLU */
+	enum ap_model_activation activation; /* gated: GeLU or SiLU */
+	bool plain; /* products without biases, RmsNorm */
+	bool no_qkv_bias;
+	bool torch; /* norms have weight and bias, not gamma and beta */
 	double dropout;
 	struct ap_model_attention attention;
+	struct ap_model_attention cross;
+	ap_id memory; /* what cross attention reads, rows of hidden; AP_NONE: there is no such part */
 };
 
 /* Block dimensions from a model's, including name, dropout and attention. */
@@ -54,11 +75,16 @@ struct ap_shape ap_model_encoder_rows(const struct ap_model_encoder *e);
 struct ap_shape ap_model_encoder_tokens(const struct ap_model_encoder *e);
 
 /* Returns x if there is no dropout. */
+/* A norm over hidden units, with parameters "PARAM." in cell "SCOPE/CELL-LayerNorm", CELL being PARAM's
+ * last part. */
+ap_id ap_model_encoder_norm(const struct ap_model_encoder *e, const char *scope, const char *param, ap_id x,
+	const char *name);
+
 ap_id ap_model_encoder_dropout(const struct ap_model_encoder *e, const char *scope, ap_id x,
 	const char *name);
 
-/* Adds block `number` with scope "SCOPE/NUMBER-TransformerEncoderLayer" and parameters
- * "PARAM.NUMBER.". x and the result: ap_model_encoder_tokens(). Resets the prefix of names. */
+/* Adds block `number` with scope "SCOPE/NUMBER-CLASS" and parameters "PARAM.NUMBER.". x and the result:
+ * ap_model_encoder_tokens(). Resets the prefix of names. */
 ap_id ap_model_encoder_block(const struct ap_model_encoder *e, const char *scope, const char *param,
 	int64_t number, ap_id x);
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "model/bert.h"
+#include "model/vit.h"
 
 #define BIT(what) AP_MODEL_##what
 #define TRANSFORMER (BIT(LAYERS) | BIT(HIDDEN) | BIT(HEADS) | BIT(HEAD_SIZE) | BIT(INNER) | BIT(DTYPE) | \

@@ -108,17 +108,6 @@ ap_model_make_fn ap_model_wide_deep;
  */
 ap_model_make_fn ap_model_gpt;
 
-/* BERT with both heads of its pre-training; the word head is tied to the embedding. Parameters of
- * the encoder with its pooler: 12 L h^2 + 13 L h + (V + s + 2) h + 2 h + h^2 + h; of the heads: h^2
- * + 3 h + V and 2 h + 2. */
-ap_model_make_fn ap_model_bert;
-
-/*
- * ViT with patches of 16x16 of images of 224x224 and a class token. Parameters:
- * 12 L h^2 + 13 L h + 768 h + h + h + 197 h + 2 h + (h + 1) classes.
- */
-ap_model_make_fn ap_model_vit;
-
 /*
  * Llama: rotary positions, L blocks with RmsNorm, n heads of queries in g groups that share a head
  * of keys and values, SwiGLU of f units, head of its own. Parameters:

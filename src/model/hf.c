@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "model/decoder.h"
+#include "model/hf_encoder.h"
 #include "model/hf_keys.h"
 
 /* ---- architectures ---- */
@@ -344,7 +345,8 @@ static const struct architecture {
 
 const char *ap_hf_type_at(size_t i)
 {
-	return i < AP_COUNT(architectures) ? architectures[i].type : NULL;
+	return i < AP_COUNT(architectures) ? architectures[i].type
+		: ap_hf_encoder_type_at(i - AP_COUNT(architectures));
 }
 
 bool ap_hf_is_one(const struct ap_jv *root)
@@ -363,16 +365,16 @@ static const char *all_types(struct ap_arena *arena)
 	struct ap_str s;
 
 	ap_str_init(&s, arena);
-	for (size_t i = 0; i < AP_COUNT(architectures); i++)
-		ap_str_addf(&s, "%s%s", i ? ", " : "", architectures[i].type);
+	for (size_t i = 0; ap_hf_type_at(i); i++)
+		ap_str_addf(&s, "%s%s", i ? ", " : "", ap_hf_type_at(i));
 	return s.s;
 }
 
 /* Other model types that are published: their blocks are not built. */
 static bool is_other(const char *type)
 {
-	static const char *const others[] = {"bert", "deepseek_v2", "deepseek_v3", "gemma", "gemma3",
-		"gpt_oss", "kimi_k2", "qwen2_moe", "t5", "vit", "glm", "glm4", "llama4", "qwen2_vl",
+	static const char *const others[] = {"deepseek_v2", "deepseek_v3", "gemma", "gemma3",
+		"gpt_oss", "kimi_k2", "qwen2_moe", "glm", "glm4", "llama4", "qwen2_vl",
 		"qwen3_vl", "roberta"};
 
 	for (size_t i = 0; i < AP_COUNT(others); i++)
@@ -424,21 +426,6 @@ static enum ap_status find_architecture(struct ap_hf_keys *r, const struct archi
 }
 
 /* ---- the whole ---- */
-
-static enum ap_model_activation activation(struct ap_hf_keys *r, bool plain)
-{
-	const struct ap_jv *v = ap_hf_one_of(r, ap_hf_activation_keys);
-	const char *name = !v ? plain ? "gelu" : "silu" : ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
-
-	if (!strncmp(name, "gelu", 4))
-		return plain ? AP_MODEL_GELU : AP_MODEL_GEGLU;
-	if (plain && !strcmp(name, "relu"))
-		return AP_MODEL_RELU;
-	if (plain || (strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0))
-		(void)AP_HF_FAULT(r, v, "key-range", plain ? "expected \"gelu\" or \"relu\""
-			: "expected \"silu\" or \"gelu\"");
-	return plain ? AP_MODEL_GELU : AP_MODEL_SWIGLU;
-}
 
 /* Four times hidden, or as many times as a key says. */
 static int64_t inner_of(struct ap_hf_keys *r, int64_t hidden)
@@ -551,7 +538,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 		a->plain ? inner_of(r, d->hidden) : 0);
 	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, 0);
 	read_heads(r, a, d);
-	d->activation = activation(r, a->plain);
+	d->activation = ap_hf_activation(r, a->plain);
 	d->tied = ap_hf_flag(r, "tie_word_embeddings", a->tied);
 	if (a->read)
 		a->read(r, d);
@@ -573,15 +560,19 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	struct ap_hf_keys r = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)};
 	struct ap_hf_options settled = *o;
 	const struct architecture *a;
+	bool known;
 
 	if (ap_jv_type(r.root) != AP_JOBJECT)
 		return AP_HF_FAULT(&r, r.root, "key-type", "expected a JSON object");
 	if (ap_hf_member(&r, "text_config"))
 		return AP_HF_FAULT(&r, ap_jv_get(r.root, "text_config"), "model-known",
 			"no graph is built of models of text and images");
-	AP_TRY(find_architecture(&r, &a));
 	settled.batch = o->batch ? o->batch : AP_HF_BATCH;
-	AP_TRY(read_decoder(&r, a, &settled, out));
+	AP_TRY(ap_hf_encoder_read(&r, &settled, &known, out));
+	if (!known) {
+		AP_TRY(find_architecture(&r, &a));
+		AP_TRY(read_decoder(&r, a, &settled, out));
+	}
 	ap_hf_check_rest(&r);
 	AP_TRY(ap_diag_status(ctx->diag));
 	if (out->largest > 1e17)

@@ -120,6 +120,21 @@ enum ap_status ap_hf_sequence(struct ap_hf_keys *r, const struct ap_hf_options *
 	return AP_OK;
 }
 
+enum ap_model_activation ap_hf_activation(struct ap_hf_keys *r, bool plain)
+{
+	const struct ap_jv *v = ap_hf_one_of(r, ap_hf_activation_keys);
+	const char *name = !v ? plain ? "gelu" : "silu" : ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
+
+	if (!strncmp(name, "gelu", 4))
+		return plain ? AP_MODEL_GELU : AP_MODEL_GEGLU;
+	if (plain && !strcmp(name, "relu"))
+		return AP_MODEL_RELU;
+	if (plain || (strcmp(name, "silu") != 0 && strcmp(name, "swish") != 0))
+		(void)AP_HF_FAULT(r, v, "key-range", plain ? "expected \"gelu\" or \"relu\""
+			: "expected \"silu\" or \"gelu\"");
+	return plain ? AP_MODEL_GELU : AP_MODEL_SWIGLU;
+}
+
 enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out)
 {
 	const struct ap_jv *v = ap_hf_one_of(r, (ap_hf_keys_of){"torch_dtype", "dtype"});

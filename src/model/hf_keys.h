@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "model/activation.h"
 #include "model/hf.h"
 
 enum { AP_HF_MOST = 1 << 28, AP_HF_LAYERS_MOST = 1000 };
@@ -48,6 +49,9 @@ void ap_hf_want(struct ap_hf_keys *r, const char *key, bool value, const char *o
  * have a table, so that there cannot be more. AP_USAGE if --sequence has to say it. */
 enum ap_status ap_hf_sequence(struct ap_hf_keys *r, const struct ap_hf_options *o, int64_t otherwise,
 	bool learned, int64_t *out);
+
+/* The activation of the feed-forward part; plain: without a gate. */
+enum ap_model_activation ap_hf_activation(struct ap_hf_keys *r, bool plain);
 
 /* The element type of weights and activations. */
 enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out);

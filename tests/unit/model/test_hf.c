@@ -278,6 +278,128 @@ END_TEST
 #undef V
 #undef POSITIONS
 
+/* Encoders: hidden 64, 3 layers, 4 heads, inner 256; words 500, positions 128, 2 types; images of 32 x 32 in
+ * patches of 8. Forward products of a sample, attention to all tokens; convolutions apart. */
+enum { BLOCK = 12 * 64 * 64 + 13 * 64, BLOCK_PRODUCTS = 12 * 64 * 64, WORDS = 500 * 64, PATCH_TOKENS = 17 };
+#define SCORES(layers, tokens) (2. * (layers) * 4 * 2 * 16 * (tokens) * (tokens))
+#define BERT "\"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, \"intermediate_size\": 256, " \
+	"\"type_vocab_size\": 2, \"vocab_size\": 500, \"max_position_embeddings\": 128, \"hidden_act\": \"gelu\", "
+#define VIT "\"model_type\": \"vit\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, " \
+	"\"intermediate_size\": 256, \"image_size\": 32, \"patch_size\": 8, "
+#define T5 "\"model_type\": \"t5\", \"d_model\": 64, \"num_layers\": 3, \"num_heads\": 4, \"d_kv\": 24, " \
+	"\"d_ff\": 160, \"vocab_size\": 500, \"relative_attention_num_buckets\": 32, "
+enum { T5_ATTENTION = 4 * 4 * 24 * 64 };
+static const struct encoder {
+	const char *text;
+	int64_t parameters;
+	double flops; /* of a sample */
+	const char *names[4];
+	bool mean; /* there is no head, and a note of it */
+} encoders[] = {
+	{BERT "\"pooler_fc_size\": 16, ", WORDS + 128 * 64 + 2 * 64 + 2 * 64 + 3 * BLOCK + 64 * 64 + 64,
+		2. * SEQUENCE * 3 * BLOCK_PRODUCTS + SCORES(3, SEQUENCE) + 2. * 64 * 64,
+		{"bert.embeddings.LayerNorm.weight", "bert.encoder.layer.2.attention.self.query.bias",
+			"bert.encoder.layer.0.intermediate.dense.weight", "bert.pooler.dense.weight"}, true},
+	{BERT "\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"], ",
+		WORDS + 128 * 64 + 2 * 64 + 2 * 64 + 3 * BLOCK + 64 * 64 + 64 + 2 * 64 + 500,
+		2. * SEQUENCE * (3 * BLOCK_PRODUCTS + 64 * 64 + WORDS) + SCORES(3, SEQUENCE),
+		{"bert.encoder.layer.1.output.LayerNorm.bias", "cls.predictions.transform.dense.weight",
+			"cls.predictions.bias"}, false},
+	{BERT "\"model_type\": \"bert\", \"architectures\": [\"BertForPreTraining\"], ",
+		WORDS + 128 * 64 + 2 * 64 + 2 * 64 + 3 * BLOCK + 2 * (64 * 64 + 64) + 2 * 64 + 500 + 2 * 64 + 2,
+		2. * SEQUENCE * (3 * BLOCK_PRODUCTS + 64 * 64 + WORDS) + SCORES(3, SEQUENCE) +
+			2. * (64 * 64 + 2 * 64),
+		{"cls.seq_relationship.weight", "cls.seq_relationship.bias"}, false},
+	{VIT "\"architectures\": [\"ViTForImageClassification\"], \"id2label\": {\"0\": \"a\", \"1\": \"b\", "
+		"\"2\": \"c\"}, ",
+		3 * 64 * 64 + 64 + 64 + PATCH_TOKENS * 64 + 3 * BLOCK + 2 * 64 + 3 * 65,
+		2. * PATCH_TOKENS * 3 * BLOCK_PRODUCTS + SCORES(3, PATCH_TOKENS) + 2. * 3 * 64,
+		{"vit.embeddings.cls_token", "vit.encoder.layer.0.attention.attention.value.bias",
+			"vit.encoder.layer.2.layernorm_after.weight", "classifier.weight"}, false},
+	{VIT "\"architectures\": [\"ViTModel\"], \"qkv_bias\": false, ",
+		3 * 64 * 64 + 64 + 64 + PATCH_TOKENS * 64 + 3 * (BLOCK - 3 * 64) + 2 * 64 + 64 * 65,
+		2. * PATCH_TOKENS * 3 * BLOCK_PRODUCTS + SCORES(3, PATCH_TOKENS) + 2. * 64 * 64,
+		{"vit.pooler.dense.weight"}, true},
+	{T5 "\"is_encoder_decoder\": true, ",
+		WORDS + 3 * (3 * (T5_ATTENTION + 64) + 2 * (2 * 64 * 160 + 64)) + 2 * (64 + 32 * 4),
+		2. * SEQUENCE * (3 * (3 * T5_ATTENTION + 2 * 2 * 64 * 160) + WORDS) +
+			3 * SCORES(3, SEQUENCE) * 24 / 16,
+		{"shared.weight", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+			"decoder.block.2.layer.1.EncDecAttention.o.weight", "decoder.block.0.layer.2.DenseReluDense.wi.weight"},
+		false},
+	{T5 "\"num_decoder_layers\": 2, \"feed_forward_proj\": \"gated-gelu\", \"tie_word_embeddings\": false, ",
+		2 * WORDS + 3 * (T5_ATTENTION + 64 + 3 * 64 * 160 + 64) + 2 * (2 * (T5_ATTENTION + 64) + 3 * 64 * 160 + 64) +
+			2 * (64 + 32 * 4),
+		2. * SEQUENCE * (7 * T5_ATTENTION + 5 * 3 * 64 * 160 + WORDS) + 7 * SCORES(1, SEQUENCE) * 24 / 16,
+		{"encoder.block.2.layer.1.DenseReluDense.wi_0.weight", "decoder.block.1.layer.2.DenseReluDense.wi_1.weight",
+			"decoder.final_layer_norm.weight", "lm_head.weight"}, false},
+};
+
+START_LOOP_TEST(encoders_are_built, 2 * AP_COUNT(encoders))
+{
+	const struct encoder *e = &encoders[_i / 2];
+	bool flash = _i % 2, images = strstr(e->text, "vit");
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = images ? 0 : SEQUENCE, .flash = flash,
+		.dtype = AP_DTYPE_COUNT, .name = "net"};
+	const struct ap_model *m;
+	const struct ap_graph *g;
+	struct ap_hf_net net;
+	double got;
+
+	if (read_net(ap_arena_printf(arena, "{%s\"torch_dtype\": \"float16\"}", e->text), &o, &net) != AP_OK)
+		ck_abort_msg("%s", messages());
+	m = net.make(arena, net.dimensions);
+	ck_assert_str_eq(messages(), e->mean ? "autopar-plan: note: config.json:1:1: the model has no head: its loss is "
+		"the mean of what the pooler gives\n" : "");
+	g = load(m);
+	got = work(g) / BATCH;
+	ck_assert_int_eq(ap_model_parameters(m), e->parameters);
+	ck_assert_int_eq(g->parameters, e->parameters);
+	ck_assert_msg(flash || fabs(got / e->flops - 1) < 1e-9, "%.0f FLOP of a sample, %.0f by the formula", got,
+		e->flops);
+	ck_assert_int_eq(g->batch, BATCH);
+	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
+	for (size_t k = 0; k < 4 && e->names[k]; k++)
+		(void)ap_model_find(m, e->names[k]);
+}
+END_TEST
+
+/* What is wrong in configurations of encoders. */
+static const struct {
+	const char *text, *message;
+	int64_t sequence;
+} wrong[] = {
+	{BERT "\"architectures\": [\"BertForQuestionAnswering\"]", "/architectures/0: no graph is built of the class "
+		"\"BertForQuestionAnswering\"; expected BertModel, BertForMaskedLM or BertForPreTraining", SEQUENCE},
+	{BERT "\"position_embedding_type\": \"relative_key\"", "/position_embedding_type: no graph is built of these "
+		"positions", SEQUENCE},
+	{BERT "\"torch_dtype\": \"float16\"", "--sequence 256 is more than the 128 positions", 256},
+	{BERT "\"num_attention_heads \": 4, \"expert_dim\": 5", "may change shapes", SEQUENCE},
+	{BERT "\"pooler_type\": 1, \"is_decoder\": true", "/is_decoder: BERT as a decoder is not built", SEQUENCE},
+	{VIT "\"torch_dtype\": \"float16\"", "--sequence is not for images: a sample has 17 tokens", SEQUENCE},
+	{"\"model_type\": \"vit\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 5, "
+		"\"intermediate_size\": 256", "/num_attention_heads: 5 heads do not divide hidden_size of 64", 0},
+	{VIT "\"id2label\": []", "/id2label: expected an object with the name of each label", 0},
+	{"\"model_type\": \"vit\", \"hidden_size\": 64, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "
+		"\"intermediate_size\": 256, \"image_size\": 8", "/image_size: patches of 16 pixels are larger than an "
+		"image of 8", 0},
+	{T5 "\"feed_forward_proj\": \"gated-tanh\"", "/feed_forward_proj: expected \"relu\"", SEQUENCE},
+	{T5 "\"num_decoder_layers\": -2", "/num_decoder_layers: expected an integer from 1 to 1000, got -2", SEQUENCE},
+	{"\"model_type\": \"t5\", \"num_layers\": 3", "no key \"hidden_size\"", SEQUENCE},
+	{T5 "\"is_encoder_decoder\": false", "/is_encoder_decoder: a part of the model alone is not built", SEQUENCE},
+};
+
+START_LOOP_TEST(wrong_encoders, AP_COUNT(wrong))
+{
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = wrong[_i].sequence, .flash = true,
+		.dtype = AP_FLOAT16, .name = "net"};
+	struct ap_hf_net net;
+
+	ck_assert_int_ne(read_net(ap_arena_printf(arena, "{%s}", wrong[_i].text), &o, &net), AP_OK);
+	ck_assert_msg(strstr(messages(), wrong[_i].message), "%s", messages());
+}
+END_TEST
+
 /* Small operators attend to all tokens. */
 START_TEST(small_operators)
 {
@@ -394,7 +516,7 @@ static const struct damage {
 	{"\"vocab_size\": 300", "\"vocab_size\": {}", ":7:15: /vocab_size: expected an integer", AP_MEANING},
 	{"\"llama\"", "7", ":2:15: /model_type: expected the name of an architecture", AP_MEANING},
 	{"\"llama\"", "\"mamba\"", ":2:15: /model_type: unknown model type \"mamba\"; expected one of llama", AP_MEANING},
-	{"\"llama\"", "\"t5\"", "/model_type: no graph is built of model type \"t5\"", AP_MEANING},
+	{"\"llama\"", "\"roberta\"", "/model_type: no graph is built of model type \"roberta\"", AP_MEANING},
 	{"\"llama\"", "\"qwen3_moe\"", "no key \"num_local_experts\"", AP_MEANING},
 	{"\"vocab_size\"", "\"attention_bias\": 1, \"vocab_size\"", "/attention_bias: expected true or false", AP_MEANING},
 	{"\"vocab_size\"", "\"tie_word_embeddings\": \"yes\", \"vocab_size\"", "/tie_word_embeddings: expected true",
