@@ -317,12 +317,67 @@ static bool list_models(struct ap_ctx *ctx, const struct ap_settings *set, const
 	return found;
 }
 
+/* Writes the dimensions that a family reads, with the values they have where they are not given. */
+static void write_dimensions(struct ap_ctx *ctx, const char *family, struct ap_str *out, struct ap_jw *w)
+{
+	if (w)
+		ap_jw_kobj(w, "dimensions");
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at(i);
+		const char *standard;
+
+		if (!ap_model_reads(ctx->arena, family, (enum ap_setting_id)i, &standard))
+			continue;
+		if (!w) {
+			ap_str_addf(out, standard ? "  %-20s %s\n" : "  %s\n",
+				ap_option_spelling(ctx->arena, "--", row), standard);
+			continue;
+		}
+		ap_jw_key(w, row->key);
+		if (!standard)
+			ap_jw_null(w);
+		else if (row->type == AP_SET_INT || row->type == AP_SET_NUM)
+			ap_jw_raw(w, standard);
+		else
+			ap_jw_str(w, standard);
+	}
+	if (w)
+		ap_jw_end(w);
+}
+
+static bool list_families(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
+	struct ap_str *out, struct ap_jw *w)
+{
+	const char *each, *help;
+	bool found = !name;
+
+	(void)set;
+	for (size_t i = 0; (each = ap_model_name_at(i, &help)); i++) {
+		if (name && strcmp(name, each) != 0)
+			continue;
+		found = true;
+		if (w) {
+			ap_jw_obj(w);
+			ap_jw_kstr(w, "name", each);
+			ap_jw_kstr(w, "help", help);
+		} else {
+			ap_str_addf(out, "%-22s %s\n", each, help);
+		}
+		if (name || w)
+			write_dimensions(ctx, each, out, w);
+		if (w)
+			ap_jw_end(w);
+	}
+	return found;
+}
+
 static const struct {
 	const char *name;
 	list_fn *list;
 } topics[] = {
 	{"chips", list_chips},
 	{"engines", list_engines},
+	{"families", list_families},
 	{"models", list_models},
 	{"operators", list_operators},
 	{"optimizers", list_optimizers},

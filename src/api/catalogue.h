@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists what is built in or installed: chips, engines, models, operators, optimizers, software. */
+/* Lists what is built in or installed: chips, engines, families, models, operators, optimizers, software. */
 #ifndef AP_API_CATALOGUE_H
 #define AP_API_CATALOGUE_H
 

@@ -305,12 +305,13 @@ void ap_check_file(struct ap_ctx *ctx, const struct ap_settings *set, const char
 	struct checking c = {ctx, set, conditions, nplan};
 	struct ap_known file = {.kind = AP_KIND_STRATEGY};
 	bool folder = ap_file_is_folder(path), bundle = folder && ap_bundle_is(ctx, path);
+	enum ap_status st = ap_model_file(ctx, path, &path);
 	struct ap_str what;
-	enum ap_status st;
 
 	ap_str_init(&what, ctx->arena);
-	st = bundle ? check_bundle(&c, path, &what)
-		: folder ? check_folder(ctx, set, path, &what) : ap_kind_read(ctx, set, path, &file);
+	if (st == AP_OK)
+		st = bundle ? check_bundle(&c, path, &what)
+			: folder ? check_folder(ctx, set, path, &what) : ap_kind_read(ctx, set, path, &file);
 	if (st == AP_OK && !folder)
 		st = check_known(&c, &file, &what);
 	out->kind = st != AP_OK ? NULL : bundle ? "a bundle" : ap_kind_text(file.kind);

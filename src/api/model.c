@@ -227,9 +227,12 @@ enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *
 	return ap_diag_status(ctx->diag);
 }
 
-const char *ap_model_name_at(size_t i)
+const char *ap_model_name_at(size_t i, const char **help)
 {
-	return ap_model_family_at(i) ? ap_model_family_at(i)->name : NULL;
+	const struct ap_model_family *f = ap_model_family_at(i);
+
+	*help = f ? f->help : NULL;
+	return f ? f->name : NULL;
 }
 
 bool ap_model_reads(struct ap_arena *arena, const char *family, enum ap_setting_id id,

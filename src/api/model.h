@@ -21,8 +21,8 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const char *what);
 
-/* Name of family i; NULL past the end. */
-const char *ap_model_name_at(size_t i);
+/* Name of family i, and in a line what it makes; NULL past the end. */
+const char *ap_model_name_at(size_t i, const char **help);
 
 /* Does the family read the setting? *standard: its value where it is not given, in the arena; NULL if a rule
  * gives that. */

@@ -299,8 +299,8 @@ enum ap_status ap_cmd_list(struct ap_run *run)
 		: ap_catalogue(&run->ctx, run->set, topic, name, &out, json, &known);
 	if (!known)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"list: \"%s\" is not accepted; expected one of chips, engines, models, operators, "
-			"optimizers, settings, software", topic);
+			"list: \"%s\" is not accepted; expected one of chips, engines, families, models, "
+			"operators, optimizers, settings, software", topic);
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	if (!found)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,

@@ -96,11 +96,11 @@ static const char *help_line(struct ap_arena *arena, const struct ap_setting_row
 
 static void add_families(struct ap_str *out)
 {
-	const char *name;
+	const char *name, *help;
 
 	ap_str_add(out, "\nFamilies (autopar-plan model FAMILY --help explains one):\n");
-	for (size_t i = 0; (name = ap_model_name_at(i)); i++)
-		ap_str_addf(out, "  %s\n", name);
+	for (size_t i = 0; (name = ap_model_name_at(i, &help)); i++)
+		entry(out, name, help);
 }
 
 /* family: of `model`, whose dimensions alone are listed; NULL: none. */
@@ -183,11 +183,11 @@ static void program_help(bool brief, struct ap_str *out)
 /* The family that `model` is asked about; NULL: none, or an unknown one. */
 static const char *known_family(const struct ap_cli *cli)
 {
-	const char *name;
+	const char *name, *help;
 
 	if (cli->command->use != AP_FOR_model || !cli->narg)
 		return NULL;
-	for (size_t i = 0; (name = ap_model_name_at(i)); i++)
+	for (size_t i = 0; (name = ap_model_name_at(i, &help)); i++)
 		if (!strcmp(name, cli->arg[0]))
 			return name;
 	return NULL;

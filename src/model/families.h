@@ -48,7 +48,7 @@ enum {
 typedef struct ap_model *ap_model_make_fn(struct ap_arena *arena, const struct ap_model_params *params);
 
 struct ap_model_family {
-	const char *name;
+	const char *name, *help; /* what it makes, in a line */
 	ap_model_make_fn *make;
 	uint32_t takes; /* AP_MODEL_... */
 	struct ap_model_params standard; /* values without options; the name is the family's */
