@@ -431,6 +431,9 @@ def flash_attention(site, q, k, v, *mask):
     place = np.arange(q.shape[2])[:, None] + first
     if mode in (2, 3):
         hidden = np.arange(keys) > place + (keys - queries if mode == 3 else 0)
+    elif mode == 4:
+        seen, far = np.arange(keys) - place - (keys - queries), 2**31 - 1
+        hidden = (seen < -site.get("pre_tokens", default=far)) | (seen > site.get("next_tokens", default=far))
     elif mode == 0:
         hidden = raw(mask[0]).astype(bool) if mask else np.zeros((1, 1), bool)
     else:

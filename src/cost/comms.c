@@ -8,6 +8,7 @@
 #include "hw/chip.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "rule/attend.h"
 #include "rule/legal.h"
 #include "rule/window.h"
 
@@ -553,7 +554,7 @@ static void swaps(struct deriving *d)
 		if (ap_rule_holds(b->swaps, i))
 			swap(d, &axes, i, -1);
 	for (int o = 0; o < b->nout; o++)
-		if (b->out[o].factors == b->in[0].factors)
+		if (ap_rule_attend_is_result(b, o))
 			swap(d, &axes, -1, o);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "rule/attr.h"
 
 /* Of a factor that keys and values have and nothing else but masks. */
 static bool is_of_keys(const struct ap_bound *b, int f)
@@ -12,12 +13,24 @@ static bool is_of_keys(const struct ap_bound *b, int f)
 		b->factor[f].flags & AP_FACTOR_FROZEN;
 }
 
+/* Like the queries, in heads of the size that the values have. */
+bool ap_rule_attend_is_result(const struct ap_bound *b, int o)
+{
+	uint32_t queries = b->in[0].factors, keys, values;
+
+	if (b->nin < 3)
+		return b->out[o].factors == queries;
+	keys = b->in[1].factors;
+	values = b->in[2].factors;
+	return b->out[o].factors == ((queries & ~(keys & ~values)) | (values & ~keys));
+}
+
 static bool is_of_queries(const struct ap_bound *b, int f)
 {
 	bool result = false;
 
 	for (int o = 0; o < b->nout; o++)
-		result |= b->out[o].factors == b->in[0].factors;
+		result |= ap_rule_attend_is_result(b, o);
 	return result && b->in[0].factors >> f & 1 &&
 		!(b->factor[f].flags & (AP_FACTOR_FROZEN | AP_FACTOR_BATCH));
 }
@@ -62,6 +75,39 @@ int ap_rule_causal_factor(const struct ap_bound *b)
 		if (b->factor[f].letter == 's')
 			return f;
 	return -1;
+}
+
+static double size_of(const struct ap_bound *b, char letter)
+{
+	for (int f = 0; f < b->nfactor; f++)
+		if (b->factor[f].letter == letter)
+			return (double)b->factor[f].size;
+	return 0;
+}
+
+/* The part of the keys that queries see, in the mean over a sequence: half on each side of a query, or as many
+ * as the band has there; itself half to each side. */
+static double seen(const struct ap_bound *b, const struct ap_attrs *attrs)
+{
+	double keys = size_of(b, 't');
+	double before = (double)ap_attr_int(attrs, "pre_tokens", INT32_MAX) + 0.5;
+	double behind = (double)ap_attr_int(attrs, "next_tokens", INT32_MAX) + 0.5;
+	double both = (before < keys / 2 ? before : keys / 2) + (behind < keys / 2 ? behind : keys / 2);
+
+	return both > 0 ? both / keys : 0;
+}
+
+double ap_rule_attend_work(const struct ap_bound *b, const struct ap_attrs *attrs)
+{
+	double work = 1, keys = size_of(b, 'd'), values = size_of(b, 'e');
+
+	if (strcmp(b->row->legal, "grouped-heads") != 0 || b->row->unit != AP_OP_CUBE)
+		return 1;
+	if (strstr(b->row->when, "sparse_mode=4"))
+		work *= seen(b, attrs);
+	if (values > 0)
+		work *= (keys + values) / (2 * keys * values);
+	return work;
 }
 
 static void replace(struct ap_operand *o, uint8_t from, uint8_t to)

@@ -14,8 +14,15 @@ struct ap_attention { /* factors of an operator */
 /* Does it attend with as many queries as keys? Also of what the functions below made. */
 bool ap_rule_attends(const struct ap_bound *b, struct ap_attention *out);
 
+/* Is result o what it attended to, not statistics of it? Requires an operator that attends. */
+bool ap_rule_attend_is_result(const struct ap_bound *b, int o);
+
 /* The factor of queries whose mask hides all keys behind them (causal); -1 if there is none. */
 int ap_rule_causal_factor(const struct ap_bound *b);
+
+/* FLOPs of attention / those of its row at each point: of keys that a band hides from a query (sparse_mode 4)
+ * none are computed, and of heads whose sizes differ each is counted once. 1 for other operators. */
+double ap_rule_attend_work(const struct ap_bound *b, const struct ap_attrs *attrs);
 
 /* Keys and values in the same parts as queries, which go round among the ranks. Requires that it attends. */
 void ap_rule_attend_round(struct ap_ctx *ctx, struct ap_bound *b);

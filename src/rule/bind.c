@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "rule/attend.h"
 #include "rule/attr.h"
 #include "rule/binding.h"
 #include "rule/notation.h"
@@ -1105,6 +1106,8 @@ static bool try_row(struct ap_binding *b)
 	for (uint8_t f = 0; f < o->nfactor && !*b->row->dev; f++)
 		o->dev[o->ndev++] = f;
 	assert(o->ndev == o->nfactor);
+	o->row = b->row;
+	o->flops *= ap_rule_attend_work(o, b->in->attrs);
 	if (*b->row->left == '*')
 		o->left = UINT32_MAX;
 	for (const char *p = b->row->left; *p && *p != '*'; p++)
@@ -1117,7 +1120,6 @@ static bool try_row(struct ap_binding *b)
 static void finish(const struct ap_binding *b, struct ap_bound *out)
 {
 	*out = b->bound;
-	out->row = b->row;
 	out->nin = b->in->nin;
 	out->nout = b->nout;
 	out->in = b->bin;

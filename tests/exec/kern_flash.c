@@ -123,17 +123,18 @@ static bool flash(const struct ex_job *j)
 	const char *layout = ap_attr_str(j->attrs, "input_layout", "BSH");
 	struct ex_attention a = {.j = j, .sees = sees, .sums = sums};
 	int last = j->in[0].box.rank - 1;
-	int64_t depth = j->in[0].box.whole[last];
+	int64_t depth = j->in[0].box.whole[last], values;
 
 	if (layout[last] == 'H')
 		depth /= ap_attr_int(j->attrs, "head_num", 1);
+	values = layout[last] == 'H' || j->in[2].box.rank <= last ? depth : j->in[2].box.whole[last];
 	a.scale = ex_fraction(j, "scale_value", 1);
 	a.keeps = ex_in(j, DROP) ? keeps : NULL;
 	if (j->nout == 4)
 		ex_put(&j->out[2], (int64_t[]){0}, 0);
 	return ex_heads_of(&j->in[0], layout, depth, &a.q) && ex_heads_of(&j->in[1], layout, depth, &a.k) &&
-		ex_heads_of(&j->in[2], layout, depth, &a.v) &&
-		ex_heads_of(&j->out[j->nout == 4 ? 3 : 0], layout, depth, &a.out) &&
+		ex_heads_of(&j->in[2], layout, values, &a.v) &&
+		ex_heads_of(&j->out[j->nout == 4 ? 3 : 0], layout, values, &a.out) &&
 		statistics_fit(&a) && ex_attend(&a);
 }
 

@@ -114,6 +114,8 @@ void ex_make_flash(struct ex_sample *s)
 
 	add_heads(s, layout, &x, false);
 	add_heads(s, layout, &x, true);
+	if (!packed && strchr(layout, 'D') && ex_once_in(s, 2))
+		x.d = 3 - 2 * ex_draw(s, 2);
 	add_heads(s, layout, &x, true);
 	add_optional(s, "float16", shifted, 4, packed ? (int64_t[]){x.b, heads, x.s, longest} :
 		(int64_t[]){one_or(s, x.b), one_or(s, heads), x.s, x.t});

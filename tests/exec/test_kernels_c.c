@@ -20,6 +20,9 @@ static const struct ex_pinned pinned[] = {
 		"[1,4,1,1] 7 7 8 8; [1,4,1,8] " EIGHT("5") " " EIGHT("10") " " EIGHT("18") " "
 		EIGHT("24") "; [1,4,1,8] " EIGHT("exp(5)") " " EIGHT("exp(10)") " " EIGHT("exp(18)")
 		" " EIGHT("exp(24)"), ""},
+	{"FlashAttentionScore", "head_num=1 input_layout=BSND",
+		"[1,1,1,2] 1 2; [1,2,1,2] 3 0 2 1; [1,2,1,1] 5 6",
+		"[1,1,1,1] " BOTH "; [1,1,1,8] " EIGHT("4") "; [1,1,1,8] " EIGHT("exp(3)+exp(4)"), ""},
 	{"FlashAttentionScore", "head_num=1 keep_prob=2",
 		"[1,1,1] 1; [1,2,1] 3 4; [1,2,1] 5 6; -; [1,1,1,1] 2",
 		"[1,1,1] 6*exp(4)/(exp(3)+exp(4))/2; [1,1,1,8] " EIGHT("4") "; [1,1,1,8] "
