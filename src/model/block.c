@@ -51,7 +51,7 @@ ap_id ap_model_attend(struct ap_model *m, const char *scope, const struct ap_mod
 ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct ap_model_attention *a,
 	ap_id q, ap_id k, ap_id v)
 {
-	struct ap_shape s = ap_model_shape(m, q);
+	struct ap_shape s = ap_model_shape(m, q), y = s;
 	bool split = s.rank == 4;
 	struct ap_shape sums = AP_MODEL_SHAPE(AP_FLOAT32, s.dim[0], a->heads, s.dim[split ? 2 : 1], 8);
 	struct ap_model_op op = {
@@ -71,6 +71,8 @@ ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct 
 		},
 	};
 
+	y.dim[y.rank - 1] = split ? ap_model_shape(m, v).dim[3] : y.dim[2];
+	op.out[3].shape = y;
 	return ap_model_op(m, &op) + 3;
 }
 

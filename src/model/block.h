@@ -26,7 +26,8 @@ void ap_model_attention_constants(struct ap_model *m, struct ap_model_attention 
 ap_id ap_model_attend(struct ap_model *m, const char *scope, const struct ap_model_attention *a, ap_id q,
 	ap_id k, ap_id v);
 
-/* ap_model_attend() by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v. */
+/* ap_model_attend() by FlashAttentionScore; [B,S,H], or [B,N,S,D] with fewer heads of k and v, and v in
+ * heads of another size. */
 ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct ap_model_attention *a,
 	ap_id q, ap_id k, ap_id v);
 

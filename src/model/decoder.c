@@ -14,7 +14,8 @@ struct decoder {
 	struct ap_model_attention attention;
 	const char *body; /* scope */
 	ap_id table; /* of words */
-	ap_id cos, sin; /* [1,1,S,D] */
+	ap_id cos, sin; /* [1,1,S,turned] */
+	int64_t turned; /* units of a head that positions turn */
 	int64_t layer; /* in work */
 };
 
@@ -80,15 +81,24 @@ static ap_id norm(const struct decoder *l, const char *scope, const char *param,
 			AP_MODEL_INT("begin_params_axis", -1), AP_MODEL_REAL("epsilon", 1e-5)}}, name, s);
 }
 
+/* The same, of cell and parameter of one name. */
+static ap_id norm_of(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x,
+	const char *name)
+{
+	return norm(l, ap_arena_printf(ap_model_arena(l->m), "%s/%s-%s", scope, cell, l->names->norm_class),
+		ap_model_name(l->m, param, cell), x, name);
+}
+
 /* ---- attention ---- */
 
-/* Rows of heads as [B,N,S,D]. */
-static ap_id split(const struct decoder *l, const char *scope, ap_id y, int64_t heads, const char *name)
+/* Rows of heads of `size` units as [B,N,S,D]. */
+static ap_id split(const struct decoder *l, const char *scope, ap_id y, int64_t heads, int64_t size,
+	const char *name)
 {
 	const struct ap_decoder *p = l->p;
 
-	y = ap_model_reshape(l->m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence, heads,
-		l->attention.size), ap_model_name(l->m, name, "split"));
+	y = ap_model_reshape(l->m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch, p->sequence, heads, size),
+		ap_model_name(l->m, name, "split"));
 	return ap_model_swap_heads(l->m, scope, y, ap_model_name(l->m, name, "heads"));
 }
 
@@ -97,7 +107,7 @@ static ap_id project(const struct decoder *l, const char *scope, const char *par
 	ap_id x, int64_t heads, const char *name)
 {
 	return split(l, scope, linear(l, scope, param, cell, x, heads * l->attention.size, l->p->qkv_bias,
-		name), heads, name);
+		name), heads, l->attention.size, name);
 }
 
 /* All three from one product, whose rows are ordered by groups: the queries, their key, their value. */
@@ -115,9 +125,9 @@ static void project_all(const struct decoder *l, const char *scope, const char *
 	*q = ap_model_slice(m, scope, y, 3, 0, each, "query");
 	*k = ap_model_slice(m, scope, y, 3, each, each + 1, "key");
 	*v = ap_model_slice(m, scope, y, 3, each + 1, each + 2, "value");
-	*q = split(l, scope, *q, p->heads, "query");
-	*k = split(l, scope, *k, p->kv_heads, "key");
-	*v = split(l, scope, *v, p->kv_heads, "value");
+	*q = split(l, scope, *q, p->heads, size, "query");
+	*k = split(l, scope, *k, p->kv_heads, size, "key");
+	*v = split(l, scope, *v, p->kv_heads, size, "value");
 }
 
 /* x cos + (-b, a) sin, x being (a, b). */
@@ -125,7 +135,7 @@ static ap_id rotate(const struct decoder *l, const char *attention, ap_id x, con
 {
 	struct ap_model *m = l->m;
 	const char *scope = ap_model_scope(m, attention, "apply_rotary_emb-RotaryEmbedding");
-	int64_t half = l->attention.size / 2;
+	int64_t half = l->turned / 2;
 	ap_id a, b, y;
 
 	if (ap_model_is_fused(m))
@@ -137,6 +147,51 @@ static ap_id rotate(const struct decoder *l, const char *attention, ap_id x, con
 	y = ap_model_binary(m, scope, "Mul", y, l->sin, ap_model_name(m, name, "sine"));
 	x = ap_model_binary(m, scope, "Mul", x, l->cos, ap_model_name(m, name, "cosine"));
 	return ap_model_binary(m, scope, "Add", x, y, ap_model_name(m, name, "rotated"));
+}
+
+/* The last units of a head turned, those before them as they are. */
+static ap_id rotate_end(const struct decoder *l, const char *scope, ap_id x, const char *name)
+{
+	int64_t plain = l->attention.size - l->turned;
+	ap_id end = ap_model_slice(l->m, scope, x, 3, plain, l->attention.size,
+		ap_model_name(l->m, name, "end"));
+
+	end = rotate(l, scope, end, ap_model_name(l->m, name, "end"));
+	x = ap_model_slice(l->m, scope, x, 3, 0, plain, ap_model_name(l->m, name, "begin"));
+	return ap_model_concat(l->m, scope, x, end, 3, ap_model_name(l->m, name, "joined"));
+}
+
+/* Keys and values come from one compressed row per token, but for the units of keys that are turned, which
+ * all heads share; queries may come from a compressed row, too. */
+static void project_latent(const struct decoder *l, const char *scope, const char *param, ap_id x, ap_id *q,
+	ap_id *k, ap_id *v)
+{
+	const struct ap_decoder_names *n = l->names;
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	int64_t rank = p->latent.key, size = p->head_size, plain = size - l->turned;
+	ap_id y = x, end;
+
+	if (p->latent.query) {
+		y = linear(l, scope, param, n->query_down, x, p->latent.query, false, "query.low");
+		y = norm_of(l, scope, param, n->query_low_norm, y, "query.low.norm");
+	}
+	y = linear(l, scope, param, p->latent.query ? n->query_up : n->query, y, p->heads * size, false,
+		"query");
+	y = split(l, scope, y, p->heads, size, "query");
+	*q = rotate_end(l, scope, y, "query");
+
+	x = linear(l, scope, param, n->key_down, x, rank + l->turned, false, "key.low");
+	y = ap_model_slice(m, scope, x, 1, 0, rank, "key.low.begin");
+	y = norm_of(l, scope, param, n->key_low_norm, y, "key.low.norm");
+	y = linear(l, scope, param, n->key_up, y, p->heads * (plain + p->value_size), false, "key.value");
+	y = split(l, scope, y, p->heads, plain + p->value_size, "key.value");
+	*v = ap_model_slice(m, scope, y, 3, plain, plain + p->value_size, "value");
+	y = ap_model_slice(m, scope, y, 3, 0, plain, "key.begin");
+	end = ap_model_slice(m, scope, x, 1, rank, rank + l->turned, "key.low.end");
+	end = rotate(l, scope, split(l, scope, end, 1, l->turned, "key.end"), "key.end");
+	end = ap_model_repeat(m, scope, end, 1, p->heads, "key.end.copies");
+	*k = ap_model_concat(m, scope, y, end, 3, "key.joined");
 }
 
 /* Copies each head of keys or values for all queries that share it. */
@@ -152,6 +207,11 @@ static ap_id repeat_heads(const struct decoder *l, const char *scope, ap_id x, c
 	x = ap_model_repeat(l->m, scope, x, 2, copies, ap_model_name(l->m, name, "copies"));
 	return ap_model_reshape(l->m, scope, x, AP_MODEL_SHAPE(p->dtype, p->batch, p->heads, p->sequence,
 		size), ap_model_name(l->m, name, "repeated"));
+}
+
+static int64_t value_size(const struct ap_decoder *p)
+{
+	return p->value_size ? p->value_size : p->head_size;
 }
 
 static ap_id attend(const struct decoder *l, const char *scope, ap_id q, ap_id k, ap_id v)
@@ -170,7 +230,9 @@ static ap_id attention(const struct decoder *l, const char *scope, const char *p
 	struct ap_model *m = l->m;
 	ap_id q, k, v, y;
 
-	if (p->fused_qkv) {
+	if (p->latent.key) {
+		project_latent(l, scope, param, x, &q, &k, &v);
+	} else if (p->fused_qkv) {
 		project_all(l, scope, param, x, &q, &k, &v);
 	} else {
 		q = project(l, scope, param, n->query, x, p->heads, "query");
@@ -178,20 +240,17 @@ static ap_id attention(const struct decoder *l, const char *scope, const char *p
 		v = project(l, scope, param, n->value, x, p->kv_heads, "value");
 	}
 	if (n->query_norm) {
-		q = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, n->query_norm,
-			n->norm_class),
-			ap_model_name(m, param, n->query_norm), q, "query.norm");
-		k = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, n->key_norm, n->norm_class),
-			ap_model_name(m, param, n->key_norm), k, "key.norm");
+		q = norm_of(l, scope, param, n->query_norm, q, "query.norm");
+		k = norm_of(l, scope, param, n->key_norm, k, "key.norm");
 	}
-	if (p->rotary) {
+	if (p->rotary && !p->latent.key) {
 		q = rotate(l, scope, q, "query");
 		k = rotate(l, scope, k, "key");
 	}
 	y = attend(l, scope, q, k, v);
 	y = ap_model_swap_heads(m, scope, y, "context.split");
 	y = ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence,
-		p->heads * l->attention.size), "context.rows");
+		p->heads * value_size(p)), "context.rows");
 	return linear(l, scope, param, n->output, y, p->hidden, p->output_bias, "attention");
 }
 
@@ -250,8 +309,7 @@ static ap_id experts(const struct decoder *l, const char *scope, const char *par
 static ap_id normed(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x)
 {
 	struct ap_model *m = l->m;
-	ap_id y = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", scope, cell, l->names->norm_class),
-		ap_model_name(m, param, cell), x, cell);
+	ap_id y = norm_of(l, scope, param, cell, x, cell);
 
 	return ap_model_reshape(m, scope, y, rows_of(l), ap_model_name(m, cell, "rows"));
 }
@@ -274,10 +332,7 @@ static ap_id apply(const struct decoder *l, const char *scope, const char *param
 static ap_id post_normed(const struct decoder *l, const char *scope, const char *param, const char *cell,
 	ap_id y)
 {
-	if (!cell)
-		return y;
-	return norm(l, ap_arena_printf(ap_model_arena(l->m), "%s/%s-%s", scope, cell, l->names->norm_class),
-		ap_model_name(l->m, param, cell), y, cell);
+	return cell ? norm_of(l, scope, param, cell, y, cell) : y;
 }
 
 static ap_id block(const struct decoder *l, ap_id x)
@@ -370,11 +425,13 @@ struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decode
 	struct ap_model *m = ap_model_create(arena, d->name, "adam_weight_decay");
 	struct decoder l = {.m = m, .p = d, .names = d->names,
 		.attention = {.heads = d->heads, .size = d->head_size, .causal = true}};
-	struct ap_shape angles = AP_MODEL_SHAPE(d->dtype, 1, 1, d->sequence, d->head_size);
+	struct ap_shape angles;
 	const char *top = ap_arena_printf(arena, "Default/network-%s", d->names->top);
 	ap_id x;
 
-	assert(d->heads % d->kv_heads == 0 && (d->head_size % 2 == 0 || !d->rotary));
+	l.turned = d->latent.key ? d->latent.turned : d->head_size;
+	angles = AP_MODEL_SHAPE(d->dtype, 1, 1, d->sequence, l.turned);
+	assert(d->heads % d->kv_heads == 0 && (l.turned % 2 == 0 || !d->rotary));
 	l.body = ap_model_scope(m, top, d->names->body);
 	if (d->fused)
 		ap_model_fuse(m);

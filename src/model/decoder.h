@@ -27,6 +27,8 @@ struct ap_decoder_names {
 	const char *query, *key, *value, *output; /* "q_proj", ... */
 	const char *qkv; /* one product instead of three */
 	const char *query_norm, *key_norm;
+	const char *query_down, *query_low_norm, *query_up; /* of latent attention: "q_a_proj", ... */
+	const char *key_down, *key_low_norm, *key_up; /* "kv_a_proj_with_mqa", ...; up: of keys and values */
 	const char *norm_class, *norm1, *norm2; /* norm2 is NULL if one norm serves both parts */
 	const char *post1, *post2; /* norms of what the parts give, before it is added; NULL: none */
 	const char *feed_forward, *feed_forward_class; /* "mlp"; "": its parameters are the block's */
@@ -36,11 +38,20 @@ struct ap_decoder_names {
 	const char *head; /* prefix; NULL: always tied */
 };
 
+/* Queries, keys and values from compressed rows. */
+struct ap_decoder_latent {
+	int64_t query; /* units of a compressed query; 0: queries come from the block's input */
+	int64_t key; /* of compressed keys and values; 0: there are none */
+	int64_t turned; /* the last units of a head, which alone positions turn; all keys share them */
+};
+
 struct ap_decoder {
 	const char *name;
 	const struct ap_decoder_names *names;
 	int64_t batch, sequence; /* samples, tokens of one */
 	int64_t layers, hidden, heads, kv_heads, head_size, inner, vocabulary;
+	int64_t value_size; /* of a head of values; 0: head_size */
+	struct ap_decoder_latent latent; /* kv_heads is heads then */
 	int64_t positions; /* rows of the table of learned positions; 0: none */
 	bool rotary; /* positions turn queries and keys; else none, or a bias that the mask holds (ALiBi) */
 	enum ap_decoder_norm norm;

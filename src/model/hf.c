@@ -29,6 +29,9 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 	mixtral_names = {LLAMA_NAMES("Mixtral"), .experts_part = "block_sparse_moe"},
 	qwen3_moe_names = {LLAMA_NAMES("Qwen3Moe"), .query_norm = "q_norm", .key_norm = "k_norm",
 		.experts_part = "mlp"},
+	deepseek_names = {LLAMA_NAMES("Deepseek"), .experts_part = "mlp", .query_down = "q_a_proj",
+		.query_low_norm = "q_a_layernorm", .query_up = "q_b_proj", .key_down = "kv_a_proj_with_mqa",
+		.key_low_norm = "kv_a_layernorm", .key_up = "kv_b_proj"},
 	phi3_names = {CLASSES("Phi3"), .embedding_cell = "embed_tokens-Embedding",
 		.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers",
 		.attention = "self_attn", .qkv = "qkv_proj", .output = "o_proj", .norm1 = "input_layernorm",
@@ -308,6 +311,93 @@ static void qwen3_moe(struct ap_hf_keys *r, struct ap_decoder *d)
 	d->sparse = sparse;
 }
 
+/* Layers behind the network that predict tokens behind the next: such as transformers leave out. */
+static void further_tokens(struct ap_hf_keys *r)
+{
+	const struct ap_jv *v = ap_hf_member(r, "num_nextn_predict_layers");
+	int64_t n = 0;
+
+	if (v && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n) || n < 0))
+		(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 0");
+	else if (n)
+		(void)ap_json_report(r->ctx, r->doc, v, AP_NOTE, AP_OK, NULL, NULL,
+			"the main model is built: layers that predict tokens behind the next are left out");
+}
+
+/* The first blocks have no experts, and of the others each n-th has. */
+static const bool *sparse_behind(struct ap_hf_keys *r, const struct ap_decoder *d)
+{
+	const struct ap_jv *first = ap_hf_member(r, "first_k_dense_replace");
+	int64_t step = ap_hf_count(r, (ap_hf_keys_of){"moe_layer_freq"}, AP_HF_LAYERS_MOST, 1), dense = 0;
+	bool *sparse = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers);
+
+	if (first && (ap_jv_type(first) != AP_JNUMBER || !ap_jv_int(r->doc, first, &dense) || dense < 0 ||
+		dense > d->layers))
+		(void)AP_HF_FAULT(r, first, "key-range", "expected an integer from 0 to %" PRId64, d->layers);
+	for (int64_t i = 0; i < d->layers; i++)
+		sparse[i] = i >= dense && i % step == 0;
+	return sparse;
+}
+
+/* Where a token may find its experts, and what is added to the scores. */
+static void read_choice(struct ap_hf_keys *r, struct ap_experts *e)
+{
+	const char *method = ap_hf_word(r, "topk_method", (const char *const[]){"greedy",
+		"group_limited_greedy", "noaux_tc", NULL}, e->score == AP_EXPERTS_SIGMOID ? 2 : 0);
+	int64_t groups = ap_hf_count(r, (ap_hf_keys_of){"n_group"}, AP_HF_MOST, 1);
+	int64_t active = ap_hf_count(r, (ap_hf_keys_of){"topk_group"}, AP_HF_MOST, groups);
+
+	e->selection_bias = !strcmp(method, "noaux_tc");
+	if (active > groups)
+		(void)AP_HF_FAULT(r, ap_hf_member(r, "topk_group"), "key-range", "%" PRId64
+			" groups of a token, of %" PRId64 " that there are", active, groups);
+	else if (e->count % groups)
+		(void)AP_HF_FAULT(r, ap_hf_member(r, "n_group"), "key-range", "%" PRId64
+			" groups do not divide the %" PRId64 " experts", groups, e->count);
+	else if (e->active > e->count / groups * active)
+		(void)AP_HF_FAULT(r, ap_hf_member(r, "topk_group"), "key-range", "%" PRId64
+			" experts of a token do not fit into its groups, which have %" PRId64, e->active,
+			e->count / groups * active);
+	else if (strcmp(method, "greedy") != 0)
+		e->groups = groups, e->groups_active = active;
+}
+
+static void deepseek(struct ap_hf_keys *r, struct ap_decoder *d)
+{
+	static const struct ap_experts_names names = {.router = "gate",
+		.selection_bias = "gate.e_score_correction_bias", .experts = "experts", .gate = "gate_proj",
+		.up = "up_proj", .down = "down_proj", .shared = "shared_experts"};
+	static const char *const idle[] = {"num_key_value_heads", "head_dim", "qk_head_dim", "ep_size"};
+	int64_t plain = ap_hf_count(r, (ap_hf_keys_of){"qk_nope_head_dim"}, AP_HF_MOST, 0);
+
+	d->latent = (struct ap_decoder_latent){
+		.query = ap_hf_member(r, "q_lora_rank") ? ap_hf_count(r, (ap_hf_keys_of){"q_lora_rank"},
+			AP_HF_MOST, 0) : 0,
+		.key = ap_hf_count(r, (ap_hf_keys_of){"kv_lora_rank"}, AP_HF_MOST, 0),
+		.turned = ap_hf_count(r, (ap_hf_keys_of){"qk_rope_head_dim"}, AP_HF_MOST, 0)};
+	d->value_size = ap_hf_count(r, (ap_hf_keys_of){"v_head_dim"}, AP_HF_MOST, 0);
+	d->head_size = plain + d->latent.turned;
+	if (d->latent.turned % 2)
+		(void)AP_HF_FAULT(r, ap_hf_member(r, "qk_rope_head_dim"), "key-range",
+			"rotary positions turn pairs of units, of which there are %" PRId64,
+			d->latent.turned);
+	ap_hf_want(r, "attention_bias", false, "latent attention with biases");
+	for (size_t i = 0; i < AP_COUNT(idle); i++)
+		(void)ap_hf_member(r, idle[i]);
+	experts(r, d);
+	d->experts.names = &names;
+	d->experts.inner = ap_hf_count(r, (ap_hf_keys_of){"moe_intermediate_size"}, AP_HF_MOST, 0);
+	d->experts.shared_inner = !ap_hf_member(r, "n_shared_experts") ? 0 : d->experts.inner *
+		ap_hf_count(r, (ap_hf_keys_of){"n_shared_experts"}, 1 << 16, 0);
+	d->experts.score = !strcmp(ap_hf_word(r, "scoring_func", (const char *const[]){"softmax", "sigmoid",
+		NULL}, !strcmp(r->type, "deepseek_v2") ? 0 : 1), "sigmoid") ? AP_EXPERTS_SIGMOID
+		: AP_EXPERTS_SOFTMAX;
+	d->experts.rescale = ap_hf_flag(r, "norm_topk_prob", d->experts.score == AP_EXPERTS_SIGMOID);
+	read_choice(r, &d->experts);
+	d->sparse = sparse_behind(r, d);
+	further_tokens(r);
+}
+
 static const struct architecture {
 	const char *type; /* model_type */
 	const char *class; /* as architectures[] begins where model_type is absent */
@@ -332,6 +422,9 @@ static const struct architecture {
 	{"chatglm", "ChatGLM", &chatglm_names, 0, 0, 2048, false, true, true, false, chatglm},
 	{"gemma2", "Gemma2", &gemma2_names, 4, 256, 8192, true, true, true, false, llama},
 	{"gemma3_text", "Gemma3ForCausal", &gemma3_names, 4, 256, 131072, true, true, true, false, llama},
+	{"deepseek_v2", "DeepseekV2", &deepseek_names, 0, 192, 2048, false, false, false, false, deepseek},
+	{"deepseek_v3", "DeepseekV3", &deepseek_names, 0, 192, 4096, false, false, false, false, deepseek},
+	{"kimi_k2", "KimiK2", &deepseek_names, 0, 192, 4096, false, false, false, false, deepseek},
 	{"gpt2", "GPT2", &gpt2_names, 0, 0, 1024, true, false, false, true, gpt2},
 	{"gpt_neox", "GPTNeoX", &gpt_neox_names, 0, 0, 2048, false, false, false, true, gpt_neox},
 	{"opt", "OPT", &opt_names, 0, 0, 2048, true, false, false, true, opt},
@@ -373,9 +466,8 @@ static const char *all_types(struct ap_arena *arena)
 /* Other model types that are published: their blocks are not built. */
 static bool is_other(const char *type)
 {
-	static const char *const others[] = {"deepseek_v2", "deepseek_v3", "gemma", "gemma3",
-		"gpt_oss", "kimi_k2", "qwen2_moe", "glm", "glm4", "llama4", "qwen2_vl",
-		"qwen3_vl", "roberta"};
+	static const char *const others[] = {"gemma", "gemma3", "gpt_oss", "qwen2_moe", "glm", "glm4",
+		"llama4", "qwen2_vl", "qwen3_vl", "roberta"};
 
 	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (!strcmp(others[i], type))

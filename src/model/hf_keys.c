@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/str.h"
+
 ap_hf_keys_of ap_hf_hidden_keys = {"hidden_size", "n_embd", "n_embed", "d_model"};
 ap_hf_keys_of ap_hf_layer_keys = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
 ap_hf_keys_of ap_hf_head_keys = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
@@ -74,6 +76,23 @@ bool ap_hf_flag(struct ap_hf_keys *r, const char *key, bool otherwise)
 	if (v && ap_jv_type(v) != AP_JBOOL)
 		(void)AP_HF_FAULT(r, v, "key-type", "expected true or false");
 	return v && ap_jv_type(v) == AP_JBOOL ? ap_jv_bool(v) : otherwise;
+}
+
+const char *ap_hf_word(struct ap_hf_keys *r, const char *key, const char *const *words, int otherwise)
+{
+	const struct ap_jv *v = ap_hf_member(r, key);
+	struct ap_str all;
+
+	if (!v)
+		return words[otherwise];
+	ap_str_init(&all, r->ctx->arena);
+	for (const char *const *w = words; *w; w++) {
+		if (ap_jv_type(v) == AP_JSTRING && !strcmp(ap_jv_str(v), *w))
+			return *w;
+		ap_str_addf(&all, "%s\"%s\"", w == words ? "" : w[1] ? ", " : " or ", *w);
+	}
+	(void)AP_HF_FAULT(r, v, "key-range", "expected %s", all.s);
+	return words[0];
 }
 
 void ap_hf_want(struct ap_hf_keys *r, const char *key, bool value, const char *otherwise)

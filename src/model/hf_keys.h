@@ -42,6 +42,10 @@ int64_t ap_hf_count(struct ap_hf_keys *r, const char *const *keys, int64_t most,
 
 bool ap_hf_flag(struct ap_hf_keys *r, const char *key, bool otherwise);
 
+/* The text of a member, one of these words (NULL ends them); word `otherwise` where there is none.
+ * Word 0 after a report. */
+const char *ap_hf_word(struct ap_hf_keys *r, const char *key, const char *const *words, int otherwise);
+
 /* A flag that must have one value, since the other is not built. */
 void ap_hf_want(struct ap_hf_keys *r, const char *key, bool value, const char *otherwise);
 

@@ -85,8 +85,8 @@ static double size_of(const struct ap_bound *b, char letter)
 	return 0;
 }
 
-/* The part of the keys that queries see, in the mean over a sequence: half on each side of a query, or as many
- * as the band has there; itself half to each side. */
+/* The part of the keys that queries see, in the mean over a sequence: half on each side of a query, or
+ * as many as the band has there; itself half to each side. */
 static double seen(const struct ap_bound *b, const struct ap_attrs *attrs)
 {
 	double keys = size_of(b, 't');

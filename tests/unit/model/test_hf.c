@@ -96,6 +96,11 @@ static const struct row {
 	int64_t tied;
 	int64_t e, active, f, dense; /* experts, of a token, their width, layers without */
 	int64_t bias, norms; /* elements of biases, and of further norms, in a layer */
+	int64_t shared; /* units of the shared expert */
+	bool choice_bias; /* a number for each expert, stored and not trained */
+	struct {
+		int64_t query, key, plain, turned, value; /* compressed units; of a head */
+	} latent;
 } rows[] = {
 	{"llama", "", 96, 3, 6, 6, 16, 200, 500, .tied = 0},
 	{"llama", "\"head_dim\": 32, \"tie_word_embeddings\": true, ", 96, 2, 6, 2, 32, 256, 500, .tied = 1},
@@ -123,6 +128,23 @@ static const struct row {
 		500, .tied = 1, .norms = 2 * 96},
 	{"gemma3_text", "\"head_dim\": 32, \"sliding_window_pattern\": 6, ", 96, 2, 6, 2, 32, 200, 500, .tied = 1,
 		.norms = 2 * 96 + 2 * 32},
+	{"deepseek_v2", "\"q_lora_rank\": null, \"kv_lora_rank\": 20, \"qk_nope_head_dim\": 12, \"qk_rope_head_dim\": 8, "
+		"\"v_head_dim\": 10, \"n_routed_experts\": 8, \"num_experts_per_tok\": 2, \"n_shared_experts\": 2, "
+		"\"moe_intermediate_size\": 24, \"first_k_dense_replace\": 1, \"moe_layer_freq\": 1, \"n_group\": 1, "
+		"\"topk_group\": 1, \"topk_method\": \"greedy\", \"norm_topk_prob\": false, ", 56, 3, 6, 6, 0, 96, 256,
+		.e = 8, .active = 2, .f = 24, .dense = 1, .norms = 20, .shared = 48, .latent = {0, 20, 12, 8, 10}},
+	{"deepseek_v3", "\"q_lora_rank\": 28, \"kv_lora_rank\": 20, \"qk_nope_head_dim\": 12, \"qk_rope_head_dim\": 4, "
+		"\"v_head_dim\": 16, \"n_routed_experts\": 16, \"num_experts_per_tok\": 4, \"n_shared_experts\": 1, "
+		"\"moe_intermediate_size\": 24, \"first_k_dense_replace\": 2, \"moe_layer_freq\": 1, \"n_group\": 4, "
+		"\"topk_group\": 2, \"topk_method\": \"noaux_tc\", \"scoring_func\": \"sigmoid\", \"norm_topk_prob\": true, "
+		"\"head_dim\": 4, \"num_nextn_predict_layers\": 0, ", 64, 4, 4, 1, 0, 96, 256, .e = 16, .active = 4,
+		.f = 24, .dense = 2, .norms = 28 + 20, .shared = 24, .choice_bias = true,
+		.latent = {28, 20, 12, 4, 16}},
+	{"kimi_k2", "\"q_lora_rank\": 28, \"kv_lora_rank\": 20, \"qk_nope_head_dim\": 12, \"qk_rope_head_dim\": 4, "
+		"\"v_head_dim\": 8, \"n_routed_experts\": 16, \"num_experts_per_tok\": 4, \"n_shared_experts\": 1, "
+		"\"moe_intermediate_size\": 24, \"first_k_dense_replace\": 0, \"moe_layer_freq\": 2, ", 64, 4, 4, 4, 0, 96,
+		256, .e = 16, .active = 4, .f = 24, .dense = 2, .norms = 28 + 20, .shared = 24,
+		.choice_bias = true, .latent = {28, 20, 12, 4, 8}},
 };
 
 static const char *config(const struct row *r)
@@ -138,10 +160,23 @@ static const char *config(const struct row *r)
 		r->i, r->v);
 }
 
+/* Weights of the products of attention. */
+static int64_t attention_of(const struct row *r)
+{
+	int64_t head = r->latent.plain + r->latent.turned, low = r->latent.query;
+
+	if (!r->latent.key)
+		return 2 * r->a * r->d * r->h + 2 * r->k * r->d * r->h;
+	return (low ? low * r->h + r->a * head * low : r->a * head * r->h) +
+		(r->latent.key + r->latent.turned) * r->h +
+		r->a * (r->latent.plain + r->latent.value) * r->latent.key + r->h * r->a * r->latent.value;
+}
+
 static int64_t parameters(const struct row *r)
 {
-	int64_t attention = 2 * r->a * r->d * r->h + 2 * r->k * r->d * r->h;
-	int64_t sparse = r->e ? r->e * r->h + 3 * r->e * r->h * r->f : 0, dense = 3 * r->h * r->i;
+	int64_t attention = attention_of(r);
+	int64_t sparse = r->e ? r->e * r->h + 3 * r->e * r->h * r->f + 3 * r->h * r->shared : 0;
+	int64_t dense = 3 * r->h * r->i;
 
 	return r->v * r->h * (2 - r->tied) + r->h + r->l * (attention + 2 * r->h + r->bias + r->norms) +
 		(r->e ? (r->l - r->dense) * sparse + r->dense * dense : r->l * dense);
@@ -150,12 +185,13 @@ static int64_t parameters(const struct row *r)
 /* Of a token's forward pass: products with weights, and attention to half of the tokens. */
 static double flops(const struct row *r)
 {
-	int64_t attention = 2 * r->a * r->d * r->h + 2 * r->k * r->d * r->h, dense = 3 * r->h * r->i;
-	int64_t sparse = r->e * r->h + 3 * r->active * r->h * r->f;
+	int64_t attention = attention_of(r), dense = 3 * r->h * r->i;
+	int64_t sparse = r->e * r->h + 3 * r->active * r->h * r->f + 3 * r->h * r->shared;
+	int64_t sizes = r->latent.key ? r->latent.plain + r->latent.turned + r->latent.value : 2 * r->d;
 	int64_t products = r->l * attention + r->v * r->h +
 		(r->e ? (r->l - r->dense) * sparse + r->dense * dense : r->l * dense);
 
-	return 2. * (double)products + 2. * (double)(r->l * r->a * 2 * r->d) * (SEQUENCE + 1) / 2;
+	return 2. * (double)products + 2. * (double)(r->l * r->a * sizes) * (SEQUENCE + 1) / 2;
 }
 
 static int64_t elements(const struct ap_tensor *t)
@@ -179,7 +215,7 @@ static double work(const struct ap_graph *g)
 		if (!strcmp(n->type, "MatMul") || !strcmp(n->type, "BatchMatMul"))
 			sum += 2. * (double)elements(y) * (double)x->shape.dim[x->shape.rank - 1];
 		if (!strcmp(n->type, "FlashAttentionScore"))
-			sum += 2. * 2. * (double)elements(x) * (SEQUENCE + 1) / 2;
+			sum += 2. * (double)(elements(x) + elements(&g->tensor[n->out[3]])) * (SEQUENCE + 1) / 2;
 	}
 	return sum;
 }
@@ -192,7 +228,7 @@ START_LOOP_TEST(built_as_computed, AP_COUNT(rows))
 	double want = flops(r), got = work(g) / (BATCH * SEQUENCE);
 
 	ck_assert_int_eq(ap_model_parameters(m), parameters(r));
-	ck_assert_int_eq(g->parameters, parameters(r));
+	ck_assert_int_eq(g->parameters, parameters(r) + (r->choice_bias ? (r->l - r->dense) * r->e : 0));
 	ck_assert_msg(fabs(got / want - 1) < 0.0001, "%s: %g FLOP per token, %g by the formula", r->type, got, want);
 	ck_assert_str_eq(messages(), "");
 	ck_assert_int_eq(g->batch, BATCH);
@@ -469,6 +505,14 @@ START_TEST(names_of_checkpoints)
 		{14, {"model.layers.0.post_feedforward_layernorm.weight",
 			"model.layers.1.pre_feedforward_layernorm.weight"}},
 		{15, {"model.layers.0.self_attn.k_norm.weight"}},
+		{16, {"model.layers.0.mlp.gate_proj.weight", "model.layers.1.self_attn.q_proj.weight",
+			"model.layers.1.mlp.shared_experts.down_proj.weight"}},
+		{17, {"model.layers.0.self_attn.q_a_proj.weight", "model.layers.0.self_attn.q_a_layernorm.weight",
+			"model.layers.0.self_attn.q_b_proj.weight", "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
+			"model.layers.0.self_attn.kv_a_layernorm.weight", "model.layers.0.self_attn.kv_b_proj.weight",
+			"model.layers.0.self_attn.o_proj.weight", "model.layers.3.mlp.gate.weight",
+			"model.layers.3.mlp.gate.e_score_correction_bias", "model.layers.3.mlp.experts.up_proj.weight",
+			"model.layers.3.mlp.shared_experts.gate_proj.weight"}},
 	};
 
 	for (size_t i = 0; i < AP_COUNT(want); i++) {
@@ -483,6 +527,9 @@ END_TEST
 #define GOOD "{\n\"model_type\": \"llama\",\n\"hidden_size\": 64,\n\"num_hidden_layers\": 2,\n\"num_attention_heads\": 4," \
 	"\n\"intermediate_size\": 128,\n\"vocab_size\": 300,\n\"max_position_embeddings\": 4096,\n" \
 	"\"torch_dtype\": \"bfloat16\"\n}"
+
+#define LATENT "\"deepseek_v3\", \"kv_lora_rank\": 16, \"qk_nope_head_dim\": 8, \"v_head_dim\": 8, " \
+	"\"n_routed_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8, "
 
 /* The first place of one text in the good configuration is another. */
 static const struct damage {
@@ -551,6 +598,29 @@ static const struct damage {
 		AP_MEANING},
 	{"\"llama\"", "\"gpt2\", \"activation_function\": \"silu\"", "/activation_function: expected \"gelu\" or "
 		"\"relu\"", AP_MEANING},
+	{"\"llama\"", "\"deepseek_v3\"", "no key \"qk_nope_head_dim\"", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 5", "/qk_rope_head_dim: rotary positions turn pairs of units, of which "
+		"there are 5", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"q_lora_rank\": \"full\"", "/q_lora_rank: expected an integer from 1",
+		AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"n_group\": 3", "/n_group: 3 groups do not divide the 8 experts",
+		AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"n_group\": 4, \"topk_group\": 5", "/topk_group: 5 groups of a "
+		"token, of 4 that there are", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"n_group\": 8, \"topk_group\": 1", "/topk_group: 2 experts of a "
+		"token do not fit into its groups, which have 1", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"first_k_dense_replace\": 3", "/first_k_dense_replace: expected an "
+		"integer from 0 to 2", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"first_k_dense_replace\": -1", "/first_k_dense_replace: expected",
+		AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"scoring_func\": \"tanh\"", "/scoring_func: expected \"softmax\" or "
+		"\"sigmoid\"", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"topk_method\": 1", "/topk_method: expected \"greedy\", "
+		"\"group_limited_greedy\" or \"noaux_tc\"", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"num_nextn_predict_layers\": -1", "/num_nextn_predict_layers: "
+		"expected an integer from 0", AP_MEANING},
+	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 4, \"attention_bias\": true", "/attention_bias: latent attention with "
+		"biases is not built", AP_MEANING},
 	{"\"vocab_size\"", "\"sliding_window\": \"4k\", \"vocab_size\"", "/sliding_window: expected an integer from 1",
 		AP_MEANING},
 };
