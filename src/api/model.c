@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "model/families.h"
@@ -192,6 +193,78 @@ static const char *stem(struct ap_arena *arena, const char *path)
 	return ap_arena_strndup(arena, base, len);
 }
 
+/* The parts of a text between commas. */
+struct ap_parts_of_text {
+	const char **v;
+	size_t n, cap;
+};
+
+static struct ap_parts_of_text split(struct ap_arena *arena, const char *text)
+{
+	struct ap_parts_of_text parts = {0};
+
+	for (const char *end; *text; text = *end ? end + 1 : end) {
+		end = text + strcspn(text, ",");
+		AP_PUSH(arena, parts, ap_arena_strndup(arena, text, (size_t)(end - text)));
+	}
+	return parts;
+}
+
+/* Freezes what --freeze says. */
+static enum ap_status freeze(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_model *m)
+{
+	struct ap_parts_of_text globs = split(ctx->arena, set->freeze ? set->freeze : "");
+
+	for (size_t i = 0; i < globs.n; i++)
+		if (ap_model_freeze(m, globs.v[i]) == 0)
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: no parameter that is trained has a name like \"%s\"",
+				ap_setting_said(ctx, set, AP_SET_freeze),
+				ap_diag_name(ctx->diag, globs.v[i]));
+	if (globs.n && ap_model_parameters(m) == 0)
+		(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: leaves nothing to train",
+			ap_setting_said(ctx, set, AP_SET_freeze));
+	return ap_diag_status(ctx->diag);
+}
+
+/* Adds the adapters that --lora says: rank=R,targets=A,B. */
+static enum ap_status adapt(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_model *m)
+{
+	static const char rank_is[] = "rank=", targets_are[] = "targets=";
+	struct ap_parts_of_text parts = split(ctx->arena, set->lora ? set->lora : ""), targets = {0};
+	int64_t rank = 0;
+
+	for (size_t i = 0; i < parts.n; i++) {
+		const char *p = parts.v[i];
+		bool opens = !strncmp(p, targets_are, strlen(targets_are));
+
+		if (!strncmp(p, rank_is, strlen(rank_is)) && ap_parse_int(p + strlen(rank_is), 1, 1 << 20,
+			&rank))
+			continue;
+		p += opens ? strlen(targets_are) : 0;
+		if ((!opens && !targets.n) || !*p || strchr(p, '='))
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: expected rank=N and targets=NAME,NAME...",
+				ap_setting_said(ctx, set, AP_SET_lora));
+		AP_PUSH(ctx->arena, targets, p);
+	}
+	if (!set->lora)
+		return AP_OK;
+	if (!rank || !targets.n)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: expected rank=N and targets=NAME,NAME...", ap_setting_said(ctx, set,
+				AP_SET_lora));
+	for (size_t i = 0; i < targets.n; i++)
+		if (!ap_model_has_target(m, targets.v[i]))
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: no product is called \"%s\"; there are %s",
+				ap_setting_said(ctx, set, AP_SET_lora), ap_diag_name(ctx->diag, targets.v[i]),
+				ap_model_targets(m));
+	AP_TRY(ap_diag_status(ctx->diag));
+	(void)ap_model_adapt(m, rank, targets.v, targets.n);
+	return AP_OK;
+}
+
 enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_json *doc, struct ap_input *out)
 {
@@ -205,11 +278,15 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.name = name,
 	};
 	struct ap_hf_net net;
+	struct ap_model *m;
 	struct ap_str text;
 
 	AP_TRY(ap_hf_read(ctx, doc, &asked, &net));
+	m = net.make(ctx->arena, net.dimensions);
+	AP_TRY(freeze(ctx, set, m));
+	AP_TRY(adapt(ctx, set, m));
 	ap_str_init(&text, ctx->arena);
-	ap_model_write(net.make(ctx->arena, net.dimensions), ap_str_take, &text);
+	ap_model_write(m, ap_str_take, &text);
 	*out = (struct ap_input){ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), text.s, text.len};
 	return AP_OK;
 }
@@ -217,7 +294,9 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const char *what)
 {
-	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_dtype};
+	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_dtype,
+		AP_SET_freeze,
+		AP_SET_lora};
 
 	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (set->origin[ids[i]] >= AP_FROM_CONFIG)

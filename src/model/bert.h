@@ -34,9 +34,8 @@ struct ap_bert {
 	enum ap_dtype dtype;
 };
 
-/* Parameters: V h + P h + T h + 2 h, 12 L h^2 + 13 L h of blocks of 4 h,
-	h^2 + h of the pooler; of heads h^2 +
- * 3 h + V and 2 h + 2. */
+/* Parameters: V h + P h + T h + 2 h, 12 L h^2 + 13 L h of blocks of 4 h, h^2 + h of the pooler; of heads
+ * h^2 + 3 h + V and 2 h + 2. */
 struct ap_model *ap_model_bert_of(struct ap_arena *arena, const struct ap_bert *b);
 
 /* BERT with both heads of its pre-training; the word head is tied to the embedding. Parameters of

@@ -3,6 +3,7 @@
 #include "model/model.h"
 
 #include <assert.h>
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -33,6 +34,7 @@ struct ap_model {
 	AP_VEC(struct tensor) tensor;
 	AP_VEC(struct node) node;
 	AP_VEC(const char *) recomputed; /* cells */
+	ap_id output; /* AP_NONE: the last tensor */
 };
 
 struct ap_model *ap_model_create(struct ap_arena *arena, const char *name, const char *optimizer)
@@ -43,6 +45,7 @@ struct ap_model *ap_model_create(struct ap_arena *arena, const char *name, const
 	m->name = name;
 	m->optimizer = optimizer;
 	m->prefix = "";
+	m->output = AP_NONE;
 	m->names = ap_map_create(arena);
 	m->kinds = ap_map_create(arena);
 	return m;
@@ -209,6 +212,139 @@ struct ap_shape ap_model_scalar(enum ap_dtype dtype)
 	return ap_model_shape_of(dtype, 0, NULL);
 }
 
+static ap_id output_of(const struct ap_model *m)
+{
+	return m->output == AP_NONE ? (ap_id)m->tensor.n - 1 : m->output;
+}
+
+uint32_t ap_model_freeze(struct ap_model *m, const char *pattern)
+{
+	uint32_t n = 0;
+
+	for (size_t t = 0; t < m->tensor.n; t++)
+		if (m->tensor.v[t].learned && fnmatch(pattern, m->tensor.v[t].name, 0) == 0) {
+			m->tensor.v[t].learned = false;
+			n++;
+		}
+	return n;
+}
+
+/* "PREFIX" of the parameter "PREFIX.weight" by which a node multiplies rows; NULL: it does nothing like
+ * that. */
+static const char *matrix_of(const struct ap_model *m, const struct node *n)
+{
+	static const char end[] = ".weight";
+	const struct tensor *w = n->op.nin == 2 ? &m->tensor.v[n->op.in[1]] : NULL;
+	size_t len = w ? strlen(w->name) : 0;
+
+	if (strcmp(n->op.type, "MatMul") != 0 || !w || w->kind != PARAM || len < sizeof end ||
+		strcmp(w->name + len + 1 - sizeof end, end) != 0)
+		return NULL;
+	return ap_arena_strndup(m->arena, w->name, len + 1 - sizeof end);
+}
+
+static const char *last_part(const char *prefix)
+{
+	const char *dot = strrchr(prefix, '.');
+
+	return dot ? dot + 1 : prefix;
+}
+
+static bool is_target(const char *part, const char *target)
+{
+	size_t len = strlen(target);
+
+	return !strncmp(part, target, len) && (!part[len] || !strcmp(part + len, "_proj"));
+}
+
+bool ap_model_has_target(const struct ap_model *m, const char *target)
+{
+	for (size_t i = 0; i < m->node.n; i++) {
+		const char *prefix = matrix_of(m, &m->node.v[i]);
+
+		if (prefix && is_target(last_part(prefix), target))
+			return true;
+	}
+	return false;
+}
+
+const char *ap_model_targets(struct ap_model *m)
+{
+	struct ap_map *seen = ap_map_create(m->arena);
+	const char *all = "";
+
+	for (size_t i = 0; i < m->node.n; i++) {
+		const char *prefix = matrix_of(m, &m->node.v[i]);
+		bool fresh = false;
+
+		if (prefix)
+			ap_map_put_str(seen, last_part(prefix), &fresh);
+		if (fresh)
+			all = ap_arena_printf(m->arena, "%s%s%s", all, *all ? ", " : "", last_part(prefix));
+	}
+	return all;
+}
+
+/* Adds the adapter of a product; returns the sum. */
+static ap_id adapt(struct ap_model *m, const struct node *n, const char *prefix, int64_t rank)
+{
+	const struct ap_shape x = m->tensor.v[n->op.in[0]].shape, y = m->tensor.v[n->first].shape;
+	const char *name = m->tensor.v[n->first].name;
+	ap_id a = ap_model_param(m, ap_model_name(m, prefix, "lora_A.weight"),
+		AP_MODEL_SHAPE(y.dtype, rank, x.dim[1]));
+	ap_id b = ap_model_param(m, ap_model_name(m, prefix, "lora_B.weight"),
+		AP_MODEL_SHAPE(y.dtype, y.dim[1], rank));
+	struct ap_model_op product = {.scope = ap_model_scope(m, n->op.scope, "lora_A-Linear"),
+		.type = "MatMul",
+		.nin = 2, .in = {n->op.in[0], a}, .nattr = 1, .attr = {AP_MODEL_FLAG("transpose_b", true)}};
+	struct ap_model_op sum = {.scope = n->op.scope, .nin = 2};
+	ap_id few = ap_model_op_one(m, product, ap_model_name(m, name, "lora_a"),
+		AP_MODEL_SHAPE(y.dtype, x.dim[0], rank));
+
+	product.scope = ap_model_scope(m, n->op.scope, "lora_B-Linear");
+	product.in[0] = few;
+	product.in[1] = b;
+	sum.type = "Mul";
+	sum.in[0] = ap_model_op_one(m, product, ap_model_name(m, name, "lora_b"), y);
+	sum.in[1] = ap_model_number(m, "lora_scale", y.dtype);
+	sum.in[1] = ap_model_op_one(m, sum, ap_model_name(m, name, "lora"), y);
+	sum.type = "Add";
+	sum.in[0] = n->first;
+	return ap_model_op_one(m, sum, ap_model_name(m, name, "adapted"), y);
+}
+
+uint32_t ap_model_adapt(struct ap_model *m, int64_t rank, const char *const *targets, size_t ntarget)
+{
+	struct node *old = m->node.v;
+	size_t n = m->node.n, before = m->tensor.n;
+	ap_id *now = AP_NEW_N(m->arena, ap_id, before);
+	uint32_t adapted = 0;
+
+	m->output = output_of(m);
+	m->prefix = "";
+	ap_model_freeze(m, "*");
+	m->node.v = NULL;
+	m->node.n = m->node.cap = 0;
+	for (size_t t = 0; t < before; t++)
+		now[t] = (ap_id)t;
+	for (size_t i = 0; i < n; i++) {
+		const char *prefix = matrix_of(m, &old[i]);
+		bool is = false;
+
+		for (uint32_t k = 0; k < old[i].op.nin; k++)
+			if (old[i].op.in[k] != AP_NONE)
+				old[i].op.in[k] = now[old[i].op.in[k]];
+		AP_PUSH(m->arena, m->node, old[i]);
+		for (size_t k = 0; prefix && k < ntarget; k++)
+			is |= is_target(last_part(prefix), targets[k]);
+		if (!is)
+			continue;
+		now[old[i].first] = adapt(m, &old[i], prefix, rank);
+		adapted++;
+	}
+	return adapted;
+}
+
 static void write_tensor(struct ap_jw *w, const struct tensor *t)
 {
 	ap_jw_obj_flat(w);
@@ -327,7 +463,7 @@ void ap_model_write(const struct ap_model *m, ap_write_fn *write, void *user)
 	ap_jw_end(&w);
 	ap_jw_key(&w, "outputs");
 	ap_jw_arr_flat(&w);
-	ap_jw_str(&w, m->tensor.v[m->tensor.n - 1].name);
+	ap_jw_str(&w, m->tensor.v[output_of(m)].name);
 	ap_jw_end(&w);
 	ap_jw_end(&w);
 	ap_jw_finish(&w);

@@ -39,6 +39,24 @@ uint32_t ap_model_operators(const struct ap_model *m);
 /* Marks a cell, by its path, with Cell.recompute(). */
 void ap_model_recompute(struct ap_model *m, const char *cell);
 
+/* Leaves as they are the parameters whose names the pattern of fnmatch(3) matches. Returns how many. */
+uint32_t ap_model_freeze(struct ap_model *m, const char *pattern);
+
+/*
+ * Low-rank adapters: to x W of each matrix W named "PREFIX.weight", of whose PREFIX the last part is one of n
+ * targets, or that with "_proj", s B (A x) is added, with A of [rank, in] and B of [out, rank] named
+ * "PREFIX.lora_A.weight" and "PREFIX.lora_B.weight". They alone are trained. For a model that is whole.
+ * Returns
+ * how many products have one.
+ */
+uint32_t ap_model_adapt(struct ap_model *m, int64_t rank, const char *const *targets, size_t n);
+
+/* Is there a product that a target names? */
+bool ap_model_has_target(const struct ap_model *m, const char *target);
+
+/* What targets there are: the last parts of the prefixes of matrices, each once, separated by commas. */
+const char *ap_model_targets(struct ap_model *m);
+
 #define AP_MODEL_MAX_IN 8
 #define AP_MODEL_MAX_OUT 5
 #define AP_MODEL_MAX_ATTR 6

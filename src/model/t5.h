@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* T5: an encoder,
-	and a decoder whose blocks also read what the encoder gives. Positions are a bias of the scores,
- * learned for buckets of distances and added in every block of a stack. */
+/* T5: an encoder, and a decoder whose blocks also read what the encoder gives. Positions are a bias of the
+ * scores, learned for buckets of distances and added in every block of a stack. */
 #ifndef AP_MODEL_T5_H
 #define AP_MODEL_T5_H
 

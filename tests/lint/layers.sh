@@ -50,7 +50,7 @@ node_strategy.pb-c.h src/ckpt/ckpt_pb.c
 protobuf-c/protobuf-c.h src/ckpt/ckpt_pb.c
 '
 
-system='arpa/inet.h assert.h ctype.h dirent.h errno.h fcntl.h float.h inttypes.h langinfo.h limits.h locale.h
+system='arpa/inet.h assert.h ctype.h dirent.h errno.h fcntl.h fnmatch.h float.h inttypes.h langinfo.h limits.h locale.h
 math.h netinet/in.h poll.h pthread.h sched.h setjmp.h signal.h spawn.h stdalign.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h
 stdio.h stdlib.h stdnoreturn.h string.h strings.h sys/mman.h sys/resource.h sys/socket.h sys/stat.h sys/time.h sys/types.h
 sys/wait.h time.h unistd.h'

@@ -400,6 +400,62 @@ START_LOOP_TEST(encoders_are_built, 2 * AP_COUNT(encoders))
 }
 END_TEST
 
+static const struct ap_tensor *find_tensor(const struct ap_graph *g, const char *name)
+{
+	for (uint32_t t = 0; t < g->ntensor; t++)
+		if (!strcmp(g->tensor[t].name, name))
+			return &g->tensor[t];
+	ck_abort_msg("no tensor %s", name);
+	return NULL;
+}
+
+static int64_t trained(const struct ap_graph *g)
+{
+	int64_t sum = 0;
+
+	for (uint32_t t = 0; t < g->ntensor; t++)
+		sum += g->tensor[t].trainable ? elements(&g->tensor[t]) : 0;
+	return sum;
+}
+
+/* Of hidden 96, 3 layers, 6 heads of 16: adapters of query and value alone are trained. */
+START_TEST(adapters_alone_are_trained)
+{
+	const char *const targets[] = {"q", "v_proj"};
+	struct ap_model *m = build(config(&rows[0]));
+	uint32_t operators = ap_model_operators(m);
+	const struct ap_graph *g;
+
+	ck_assert_str_eq(ap_model_targets(m), "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, lm_head");
+	ck_assert(ap_model_has_target(m, "down") && !ap_model_has_target(m, "dow"));
+	ck_assert_uint_eq(ap_model_adapt(m, 8, targets, 2), 6);
+	ck_assert_int_eq(ap_model_parameters(m), 3 * 2 * 8 * (96 + 96));
+	ck_assert_uint_eq(ap_model_operators(m), operators + 6 * 4);
+	g = load(m);
+	ck_assert_int_eq(trained(g), 3 * 2 * 8 * (96 + 96));
+	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
+	ck_assert(!find_tensor(g, "model.layers.2.self_attn.q_proj.weight")->trainable);
+	ck_assert(find_tensor(g, "model.layers.2.self_attn.q_proj.lora_B.weight")->trainable);
+	ck_assert(find_tensor(g, "model.layers.0.self_attn.v_proj.lora_A.weight")->needs_grad);
+}
+END_TEST
+
+START_TEST(frozen_parameters_have_no_gradient)
+{
+	struct ap_model *m = build(config(&rows[0]));
+	int64_t all = ap_model_parameters(m);
+	const struct ap_graph *g;
+
+	ck_assert_uint_eq(ap_model_freeze(m, "model.layers.?.mlp.*"), 9);
+	ck_assert_uint_eq(ap_model_freeze(m, "model.layers.?.mlp.*"), 0);
+	ck_assert_int_eq(ap_model_parameters(m), all - 3 * 3 * 96 * 200);
+	g = load(m);
+	ck_assert_int_eq(trained(g), all - 3 * 3 * 96 * 200);
+	ck_assert(!find_tensor(g, "model.layers.1.mlp.up_proj.weight")->needs_grad);
+	ck_assert(find_tensor(g, "model.embed_tokens.weight")->needs_grad);
+}
+END_TEST
+
 /* What is wrong in configurations of encoders. */
 static const struct {
 	const char *text, *message;
