@@ -500,7 +500,7 @@ static const char *read_network(const struct facts *f, struct run *run)
 		return read_transformer(f, run);
 	if (kind->takes & AP_MODEL_LAYERS) { /* ResNet50: the number is part of the name */
 		run->params.layers = strtol(f->model + strcspn(f->model, "0123456789"), NULL, 10);
-		if (!ap_model_resnet_has(run->params.layers))
+		if (kind->depth && kind->depth(run->params.layers))
 			BECAUSE(f, "no generator of this network: %s", f->model);
 	}
 	return NULL;

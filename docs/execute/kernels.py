@@ -393,12 +393,15 @@ def windows(site, x, kernel, fill):
 
 
 def conv2d(site, x, weight):
-    y = None
+    """Channels are in groups, with as many of the weight's rows each; a product for each group."""
+    groups, y = site.get("group", "groups", default=1), None
     for place, part in windows(site, x, weight.shape[2:], 0.0):
-        w = weight.take((slice(None), slice(None), *place))
-        flat = part.transpose([0, 2, 3, 1]).dot(w.transpose([1, 0]))
+        n, c, h, w = part.shape
+        rows = weight.take((slice(None), slice(None), *place)).reshape([groups, -1, c // groups])
+        flat = part.reshape([n, groups, c // groups, h, w]).transpose([1, 0, 3, 4, 2])
+        flat = flat.reshape([groups, n * h * w, c // groups]).dot(rows.swap())
         y = flat if y is None else y + flat
-    return [y.transpose([0, 3, 1, 2])]
+    return [y.reshape([groups, n, h, w, -1]).transpose([1, 0, 4, 2, 3]).reshape([n, -1, h, w])]
 
 
 def max_pool(site, x):

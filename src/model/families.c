@@ -20,13 +20,20 @@ static const struct ap_model_family families[] = {
 	{"multiple_mix", "the three dense layers of MindSpore's multiple_mix sample",
 		ap_model_multiple_mix, 0, {.batch = 32}},
 	{"resnet50", "ResNet-50 for images of 224x224",
-		ap_model_resnet, CNN, {.batch = 256, .layers = 50, .classes = 1000,
-		.dtype = AP_FLOAT32}},
+		ap_model_resnet, CNN, {.batch = 256, .layers = 50, .classes = 1000, .dtype = AP_FLOAT32},
+		ap_model_resnet_depth},
 	{"resnet", "ResNet of 18 to 152 layers for images of 224x224",
 		ap_model_resnet, CNN | BIT(LAYERS), {.batch = 256, .layers = 50, .classes = 1000,
-		.dtype = AP_FLOAT32}},
+		.dtype = AP_FLOAT32}, ap_model_resnet_depth},
 	{"vgg16", "VGG-16 for images of 224x224",
-		ap_model_vgg16, CNN, {.batch = 256, .classes = 1000, .dtype = AP_FLOAT32}},
+		ap_model_vgg, CNN, {.batch = 256, .layers = 16, .classes = 1000, .dtype = AP_FLOAT32},
+		ap_model_vgg_depth},
+	{"vgg", "VGG of 11 to 19 layers for images of 224x224",
+		ap_model_vgg, CNN | BIT(LAYERS), {.batch = 256, .layers = 16, .classes = 1000,
+		.dtype = AP_FLOAT32}, ap_model_vgg_depth},
+	{"convnext", "ConvNeXt of 18 or 36 blocks for images of 224x224",
+		ap_model_convnext, CNN | BIT(LAYERS) | BIT(HIDDEN), {.batch = 4096, .layers = 18,
+		.hidden = 96, .classes = 1000, .dtype = AP_FLOAT32}, ap_model_convnext_depth},
 	{"wide_deep", "Wide&Deep over 39 fields",
 		ap_model_wide_deep, BIT(VOCABULARY) | BIT(HIDDEN),
 		{.batch = 16000, .vocabulary = 200000, .hidden = 80}},
@@ -68,8 +75,9 @@ const struct ap_model_family *ap_model_family_find(const char *name)
 }
 
 /* Elements of the largest tensor, about; factors that a family lacks are 0. */
-static double largest(const struct ap_model_params *p)
+static double largest(const struct ap_model_family *f, const struct ap_model_params *p)
 {
+	double first = (double)p->batch * 56 * 56 * 4, last = 8 * (double)p->hidden;
 	double rows = (double)p->batch * (double)(p->sequence ? p->sequence : 1);
 	double size = p->head_size ? (double)p->head_size
 		: p->heads ? (double)p->hidden / (double)p->heads : 1;
@@ -79,6 +87,8 @@ static double largest(const struct ap_model_params *p)
 	double tokens = rows * fmax((double)p->active * fmax(p->capacity, 1), 1) + rows * (double)p->experts;
 	double weights = fmax((double)p->experts, 1) * width * fmax((double)p->hidden, width);
 
+	if (f->make == ap_model_convnext)
+		return fmax(first * (double)p->hidden, last * fmax(4 * last, (double)p->classes));
 	return fmax(fmax(4 * tokens * width, scores), fmax(tokens * (double)p->sequence, weights));
 }
 
@@ -110,11 +120,11 @@ const char *ap_model_refuses(const struct ap_model_family *f, const struct ap_mo
 	if (f->make != ap_model_llama && p->activation > AP_MODEL_RELU && (f->takes & AP_MODEL_ACTIVATION))
 		return "expected gelu or relu: this family has no other";
 	*option = AP_MODEL_LAYERS;
-	if (f->make == ap_model_resnet && !ap_model_resnet_has(p->layers))
-		return "expected 18, 34, 50, 101 or 152";
+	if (f->depth && f->depth(p->layers))
+		return f->depth(p->layers);
 	*option = AP_MODEL_ACTIVE;
 	if (p->active > p->experts)
 		return "must be at most --experts";
 	*option = 0;
-	return largest(p) > 1e17 ? "these dimensions make a tensor of more than 10^17 elements" : NULL;
+	return largest(f, p) > 1e17 ? "these dimensions make a tensor of more than 10^17 elements" : NULL;
 }

@@ -47,11 +47,15 @@ enum {
 
 typedef struct ap_model *ap_model_make_fn(struct ap_arena *arena, const struct ap_model_params *params);
 
+/* Why there is no network of so many layers, "expected ..."; NULL if there is one. */
+typedef const char *ap_model_depth_fn(int64_t layers);
+
 struct ap_model_family {
 	const char *name, *help; /* what it makes, in a line */
 	ap_model_make_fn *make;
 	uint32_t takes; /* AP_MODEL_... */
 	struct ap_model_params standard; /* values without options; the name is the family's */
+	ap_model_depth_fn *depth; /* of a family with certain numbers of layers; NULL: any number */
 };
 
 /* Family i; NULL past the end. */
@@ -74,18 +78,31 @@ const char *ap_model_refuses(const struct ap_model_family *f, const struct ap_mo
  */
 ap_model_make_fn ap_model_multiple_mix;
 
-/* ResNet of 18, 34, 50, 101 or 152 layers for images of 224x224, stride in the 3x3 convolutions,
- * MindSpore's expanded cross entropy; momentum. Parameters of 50: 23,508,032 + 2049 classes. */
+/*
+ * Networks for images of 224x224 with MindSpore's expanded cross entropy.
+ *
+ * ResNet of 18, 34, 50, 101 or 152 layers, stride in the 3x3 convolutions; momentum. Batch norms keep their
+ * parameters and averages in float32 whatever the dtype. Parameters of 50: 23,508,032 + 2049 classes.
+ */
 ap_model_make_fn ap_model_resnet;
-
-/* Is there a ResNet of so many layers? */
-bool ap_model_resnet_has(int64_t layers);
+ap_model_depth_fn ap_model_resnet_depth;
 
 /*
- * VGG-16 for images of 224x224, with biases, without batch norm; momentum. Parameters:
- * 134,260,544 + 4097 classes.
+ * VGG of 11, 13, 16 or 19 layers, with biases, without batch norm; momentum. Stage i has n_i convolutions of
+ * w_i = 64, 128, 256, 512, 512 channels. Parameters: sum over all convolutions of 9 in out + out, then
+ * 25088 * 4096 + 4096 + 4096^2 + 4096 + 4097 classes; of 16: 134,260,544 + 4097 classes.
  */
-ap_model_make_fn ap_model_vgg16;
+ap_model_make_fn ap_model_vgg;
+ap_model_depth_fn ap_model_vgg_depth;
+
+/*
+ * ConvNeXt of 18 or 36 blocks, n = 3, 3, 9 or 27, 3 in stages of h, 2 h, 4 h and 8 h channels: windows
+ * of 7x7 of each channel, layer norm over the channels, products to 4 times the channels and back, layer
+ * scale; adam_weight_decay. Stochastic depth is left out. Parameters, with i from 0 to 3:
+ * 168 h^2 + 95 h + sum of n_i (8 4^i h^2 + 58 2^i h) + (8 h + 1) classes.
+ */
+ap_model_make_fn ap_model_convnext;
+ap_model_depth_fn ap_model_convnext_depth;
 
 /*
  * Wide&Deep over 39 fields: tables of V rows with one column (wide) and with h (deep), dense layers

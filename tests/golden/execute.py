@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "docs", "execute"))
 import numpy as np  # noqa: E402
 
 import execute_plan  # noqa: E402
-from execute_graphs import SLOW_CHIP, cnn, look, mlp, views  # noqa: E402
+from execute_graphs import SLOW_CHIP, cnn, depthwise, look, mlp, views  # noqa: E402
 
 GPT = ["gpt3", "--batch", "12", "--layers", "2", "--hidden", "12", "--heads", "6", "--sequence", "4",
        "--vocabulary", "24"]
@@ -48,6 +48,8 @@ GRAPHS = {
     "cnn": cnn(),
     "cnn_halo": cnn({"conv1": (2, 2), "conv2": (2, 1), "conv3": (3, 1)}),
     "cnn_rows": cnn({"conv1": (4, 1), "conv2": (1, 2)}),
+    "depthwise": depthwise(),
+    "depthwise_rows": depthwise((3, 2)),
 }
 GENERIC = ["--executor", "generic"]
 DEAL = ["--enable-parallel-optimizer", "--parallel-optimizer-threshold", "0"]
@@ -116,6 +118,8 @@ CASES = [  # graph, devices, options
     ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
     ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),
     ("cnn_rows", 8, GENERIC),
+    # Windows of each channel, and of groups.
+    ("depthwise", 8, []), ("depthwise", 4, GENERIC), ("depthwise_rows", 12, []), ("depthwise_rows", 6, GENERIC),
 ]
 
 
@@ -214,7 +218,7 @@ class Execute(unittest.TestCase):
 
     def test_one_rank_differentiates(self):
         """Along a random direction the loss changes as its gradient says."""
-        for name in ("mlp", "gpt", "flash", "expert", "cnn"):
+        for name in ("mlp", "gpt", "flash", "expert", "cnn", "depthwise"):
             files = execute_plan.Files(GRAPHS[name], self.plan(name, 1, []))
             alone, slope, draw = files.run_alone(), 0.0, np.random.RandomState(7)
             turn = {}

@@ -110,6 +110,28 @@ def cnn(pins=()):
     return g.loss(g.op("bias", "BiasAdd", [x, g.parameter("dense.bias", 6)]), 6)
 
 
+def depthwise(pins=None):
+    """Windows of each channel, and of two groups of channels; between them a norm over channels that stand last."""
+    g = Graph("depthwise", features(12, 4, 12, 8))
+
+    def conv(name, x, *shape, **attrs):
+        strategy = [[1, 1, *pins], [1, 1, 1, 1]] if pins else None
+        return g.op(name, "Conv2D", [x, g.parameter(name + ".weight", *shape)], in_strategy=strategy,
+                    kernel_size=list(shape[2:]), pad_mode="same", stride=[1, 1], **attrs)
+
+    y = conv("each", "x", 4, 1, 5, 5, group=4)
+    y = g.op("add_bias", "BiasAdd", [y, g.parameter("each.bias", 4)])
+    y = g.op("last", "Transpose", [y], perm=[0, 2, 3, 1])
+    y = g.op("norm", "LayerNorm", [y, g.parameter("gamma", 4), g.parameter("beta", 4)], begin_norm_axis=-1,
+             begin_params_axis=-1, epsilon=1e-5)
+    y = g.op("scaled", "Mul", [y, g.parameter("scale", 4)])
+    y = g.op("first", "Transpose", [y], perm=[0, 3, 1, 2])
+    y = conv("pair", g.op("add", "Add", ["x", y]), 6, 2, 3, 3, group=2)
+    x = g.op("mean", "ReduceMean", [y], axis=[-2, -1])
+    x = g.op("dense", "MatMul", [x, g.parameter("dense.weight", 6, 6)], transpose_b=True)
+    return g.loss(g.op("bias", "BiasAdd", [x, g.parameter("dense.bias", 6)]), 6)
+
+
 SLOW_CHIP = {  # on which every cut is worth while
     "schema": "autopar-chip/1", "name": "slow",
     "peak_flops": {"cube": dict.fromkeys(("float16", "bfloat16", "float32"), 3e5),

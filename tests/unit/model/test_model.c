@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The models are what was published: parameters, operators and names. */
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -10,7 +11,7 @@
 #include "harness.h"
 #include "model/families.h"
 
-enum { KINDS = 10 };
+enum { KINDS = 12 };
 
 static struct ap_arena *arena;
 
@@ -154,6 +155,15 @@ static const struct size {
 	{"resnet", {.layers = 101}, 44549160},
 	{"resnet", {.layers = 152}, 60192808},
 	{"vgg16", {0}, 138357544},
+	{"vgg", {.layers = 11}, 132863336},
+	{"vgg", {.layers = 13}, 133047848},
+	{"vgg", {.layers = 16}, 138357544},
+	{"vgg", {.layers = 19}, 143667240},
+	{"convnext", {0}, 28589128},
+	{"convnext", {.layers = 36}, 50223688},
+	{"convnext", {.layers = 36, .hidden = 128}, 88591464},
+	{"convnext", {.layers = 36, .hidden = 192}, 197767336},
+	{"convnext", {.layers = 18, .hidden = 40, .classes = 10}, 4928690},
 	{"wide_deep", {0}, 20085058},
 	{"wide_deep", {.vocabulary = 40000000}, 3243885058},
 	{"gpt3", {0}, 1315819520},
@@ -275,6 +285,8 @@ static const struct small {
 	{"resnet50", 187, 256, 320, true, false},
 	{"resnet", 187, 256, 320, true, false},
 	{"vgg16", 1 + 13 * 3 + 5 + 3 * 2 + 2 + 11, 256, 320, false, false},
+	{"vgg", 1 + 13 * 3 + 5 + 3 * 2 + 2 + 11, 256, 320, false, false},
+	{"convnext", 5 + 3 * 5 + 18 * 14 + 2 + 2 + 11, 4096, 1000, false, false},
 	{"wide_deep", 45, 16000, 4000, false, false},
 	{"gpt3", 3 + 2 * 34 + 16, 64, 24, false, false},
 	{"bert", 11 + 2 * 34 + 20 + 20, 256, 80, false, false},
@@ -341,6 +353,102 @@ static int64_t elements(const struct ap_tensor *t)
 		n *= t->shape.dim[i];
 	return n;
 }
+
+/* Multiply-adds of convolutions and products of one image: those of Simonyan and Zisserman, He et al., and Liu et al.,
+ * as torchvision and the authors count them, in thousand million. */
+static const struct work {
+	const char *kind;
+	struct ap_model_params p;
+	double published;
+} works[] = {
+	{"resnet", {.layers = 18}, 1.814},
+	{"resnet", {.layers = 50}, 4.089},
+	{"resnet", {.layers = 152}, 11.514},
+	{"vgg", {.layers = 11}, 7.609},
+	{"vgg16", {0}, 15.470},
+	{"vgg", {.layers = 19}, 19.632},
+	{"convnext", {0}, 4.456},
+	{"convnext", {.layers = 36}, 8.684},
+	{"convnext", {.layers = 36, .hidden = 128}, 15.355},
+	{"convnext", {.layers = 36, .hidden = 192}, 34.361},
+};
+
+static double multiply_adds(const struct ap_graph *g)
+{
+	double sum = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *n = &g->node[i];
+		const struct ap_tensor *w = n->bound.nin > 1 ? &g->tensor[n->in[1]] : NULL, *y = &g->tensor[n->out[0]];
+
+		if (!strcmp(n->type, "Conv2D"))
+			sum += (double)(elements(y) * w->shape.dim[1] * w->shape.dim[2] * w->shape.dim[3]);
+		if (!strcmp(n->type, "MatMul"))
+			sum += (double)(elements(y) * w->shape.dim[1]);
+	}
+	return sum / (double)g->batch;
+}
+
+START_LOOP_TEST(published_work, AP_COUNT(works))
+{
+	const struct work *w = &works[_i];
+	struct ap_model_params p = params_of(&(struct size){w->kind, w->p, 0});
+
+	p.batch = 4;
+	ck_assert_msg(fabs(multiply_adds(load(make(w->kind, &p), 0)) / 1e9 - w->published) < 0.0011,
+		"%s: %.4f", w->kind, multiply_adds(load(make(w->kind, &p), 0)) / 1e9);
+}
+END_TEST
+
+/* Parameters and activations have the type, labels are int32, and the loss is float32; so is all that batch norms keep. */
+START_LOOP_TEST(cnn_types, 9)
+{
+	static const char *const kinds[] = {"resnet", "vgg", "convnext"};
+	static const enum ap_dtype types[] = {AP_FLOAT16, AP_BFLOAT16, AP_FLOAT32};
+	struct ap_model_params p = standard(kinds[_i % 3]);
+	const struct ap_graph *g;
+
+	p.dtype = types[_i / 3];
+	g = load(make(kinds[_i % 3], &p), 0);
+	for (uint32_t t = 0; t < g->ntensor; t++) {
+		const struct ap_tensor *x = &g->tensor[t];
+		const char *name = x->name;
+		bool norm = _i % 3 == 0 && x->shape.rank == 1 && !strstr(name, "end_point");
+
+		if (x->kind == AP_TENSOR_PARAM)
+			ck_assert_int_eq(x->shape.dtype, norm ? AP_FLOAT32 : p.dtype);
+	}
+	ck_assert_int_eq(tensor(g, "image")->shape.dtype, p.dtype);
+	ck_assert_int_eq(tensor(g, "label")->shape.dtype, AP_INT32);
+	ck_assert_int_eq(tensor(g, "logits")->shape.dtype, p.dtype);
+	ck_assert_int_eq(tensor(g, "loss")->shape.dtype, AP_FLOAT32);
+}
+END_TEST
+
+/* Stages of 56, 28, 14 and 7 points a side; each channel's windows are cut along the points. */
+START_TEST(convnext_is_published)
+{
+	struct ap_model_params p = standard("convnext");
+	const char *text = text_of(make("convnext", &p));
+	const struct ap_graph *g = load(make("convnext", &p), 0);
+	const struct ap_tensor *t = tensor(g, "stages.1.0.dwconv.weight");
+
+	ck_assert_int_eq(occurrences(text, "\"Conv2D\""), 4 + 18);
+	ck_assert_int_eq(occurrences(text, "\"group\": 768"), 3);
+	ck_assert_int_eq(occurrences(text, "\"LayerNorm\""), 4 + 18 + 1);
+	ck_assert_int_eq(t->shape.dim[0], 192);
+	ck_assert_int_eq(t->shape.dim[1], 1);
+	ck_assert_int_eq(t->shape.dim[2], 7);
+	ck_assert_int_eq(tensor(g, "stages.0.2.sum")->shape.dim[2], 56);
+	ck_assert_int_eq(tensor(g, "stages.2.8.sum")->shape.dim[3], 14);
+	ck_assert_int_eq(tensor(g, "stages.2.8.points")->shape.dim[0], 4096 * 14 * 14);
+	ck_assert_int_eq(tensor(g, "stages.2.8.points")->shape.dim[1], 384);
+	ck_assert_int_eq(tensor(g, "stages.3.2.gamma")->shape.dim[0], 768);
+	ck_assert_int_eq(tensor(g, "downsample_layers.3.1.weight")->shape.dim[3], 2);
+	ck_assert_int_eq(tensor(g, "norm")->shape.dim[1], 768);
+	ck_assert_str_eq(g->optimizer, "adam_weight_decay");
+}
+END_TEST
 
 /* What BERT-large is without the heads of its pre-training. */
 START_TEST(bert_without_heads)
