@@ -360,6 +360,12 @@ static enum ap_status arguments_json(struct ap_ctx *ctx, const char *file, const
 	return ap_json_parse(ctx, file, json.s, json.len, 0, out);
 }
 
+enum ap_status ap_launch_document(struct ap_ctx *ctx, enum ap_launch_language language, const char *file,
+	const char *text, size_t len, struct ap_json **out)
+{
+	return (language == AP_LAUNCH_MEGATRON ? arguments_json : ap_yaml_parse)(ctx, file, text, len, out);
+}
+
 /* ---- meanings ---- */
 
 struct reader {
@@ -852,7 +858,7 @@ enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language la
 	bool yaml = language == AP_LAUNCH_MINDFORMERS;
 	struct ap_json *doc;
 
-	AP_TRY((yaml ? ap_yaml_parse : arguments_json)(ctx, file, text, len, &doc));
+	AP_TRY(ap_launch_document(ctx, language, file, text, len, &doc));
 	r.doc = doc;
 	ap_str_init(&r.hybrid, ctx->arena);
 	ap_str_init(&r.out, ctx->arena);

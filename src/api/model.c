@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "model/families.h"
 #include "model/hf.h"
+#include "model/launched.h"
 
 #define SUFFIX ".json"
 
@@ -265,30 +266,71 @@ static enum ap_status adapt(struct ap_ctx *ctx, const struct ap_settings *set, s
 	return AP_OK;
 }
 
-enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_json *doc, struct ap_input *out)
+/* The text of a network's graph, of which settings may freeze or adapt parameters. */
+static enum ap_status write_net(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_hf_net *net, const char *name, struct ap_input *out)
 {
-	const struct ap_setting_row *dtype = ap_setting_at(AP_SET_dtype);
-	const char *name = stem(ctx->arena, ap_json_file(doc));
-	const struct ap_hf_options asked = {
-		.batch = set->batch,
-		.sequence = set->sequence,
-		.flash = set->attention != AP_ATTENTION_SMALL,
-		.dtype = set->dtype < 0 ? AP_DTYPE_COUNT : ap_dtype_find(dtype->choices((size_t)set->dtype)),
-		.name = name,
-	};
-	struct ap_hf_net net;
-	struct ap_model *m;
+	struct ap_model *m = net->make(ctx->arena, net->dimensions);
 	struct ap_str text;
 
-	AP_TRY(ap_hf_read(ctx, doc, &asked, &net));
-	m = net.make(ctx->arena, net.dimensions);
 	AP_TRY(freeze(ctx, set, m));
 	AP_TRY(adapt(ctx, set, m));
 	ap_str_init(&text, ctx->arena);
 	ap_model_write(m, ap_str_take, &text);
 	*out = (struct ap_input){ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), text.s, text.len};
 	return AP_OK;
+}
+
+static enum ap_dtype dtype_of(const struct ap_settings *set)
+{
+	const struct ap_setting_row *dtype = ap_setting_at(AP_SET_dtype);
+
+	return set->dtype < 0 ? AP_DTYPE_COUNT : ap_dtype_find(dtype->choices((size_t)set->dtype));
+}
+
+enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_json *doc, struct ap_input *out)
+{
+	const char *name = stem(ctx->arena, ap_json_file(doc));
+	const struct ap_hf_options asked = {
+		.batch = set->batch,
+		.sequence = set->sequence,
+		.flash = set->attention != AP_ATTENTION_SMALL,
+		.dtype = dtype_of(set),
+		.name = name,
+	};
+	struct ap_hf_net net;
+
+	AP_TRY(ap_hf_read(ctx, doc, &asked, &net));
+	return write_net(ctx, set, &net, name, out);
+}
+
+enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_input *in, struct ap_input *out)
+{
+	const char *name = ap_file_base(in->path);
+	const struct ap_launched_options asked = {
+		.batch = set->batch,
+		.sequence = set->sequence,
+		.flash = set->attention == AP_ATTENTION_FLASH,
+		.small = set->attention == AP_ATTENTION_SMALL,
+		.dtype = dtype_of(set),
+		.name = name,
+	};
+	struct ap_hf_net net;
+	struct ap_json *doc;
+
+	AP_TRY(ap_launch_document(ctx, language, in->path, in->text, in->len, &doc));
+	if (language != AP_LAUNCH_MEGATRON)
+		return ap_path_fault(ctx, AP_USAGE, in->path, ap_arena_printf(ctx->arena,
+			"is %s, of which no network is built; expected GRAPH as well",
+			ap_launch_text(language)));
+	if (!set->batch)
+		return ap_path_fault(ctx, AP_USAGE, in->path,
+			"says no samples of a step: neither global_batch_size, nor micro_batch_size with the "
+			"number of devices; expected --batch");
+	AP_TRY(ap_launched_megatron(ctx, doc, &asked, &net));
+	return write_net(ctx, set, &net, name, out);
 }
 
 enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,

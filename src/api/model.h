@@ -4,6 +4,7 @@
 #ifndef AP_API_MODEL_H
 #define AP_API_MODEL_H
 
+#include "api/launch.h"
 #include "api/outputs.h"
 
 /* Writes the graph of a family of networks, whose dimensions are settings, to set->graph_out or standard
@@ -15,6 +16,11 @@ enum ap_status ap_model_graph(struct ap_writing *to, const char *family);
  * autopar-graph/1, whose name is that of the file, config.json, as config.graph.json. */
 enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_json *doc, struct ap_input *out);
+
+/* The graph of the network that the file of a launch describes, under the same settings: of run.sh as
+ * run.sh.graph.json. AP_USAGE if it describes none. */
+enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_input *in, struct ap_input *out);
 
 /* AP_USAGE if settings are given that only describe samples of a model's configuration. path: what is read
  * instead, an operator graph or a dump (what). */

@@ -55,6 +55,13 @@ static enum ap_status read_named(struct ap_ctx *ctx, const struct ap_settings *s
 	return named->text ? AP_OK : ap_input_read(ctx, set, named->path, in);
 }
 
+/* Does the file of a launch stand where it says the network, too: in place of a graph beside itself as
+ * --config, or as what --against holds a plan against? */
+static bool says_network(const struct ap_settings *set, const char *path)
+{
+	return (set->config && !strcmp(set->config, path)) || (set->against && !strcmp(set->against, path));
+}
+
 /* Reads a graph, or makes it of a model's configuration. */
 static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_input *named, struct ap_sources *out)
@@ -72,6 +79,13 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 		return AP_MEANING;
 	}
 	language = ap_launch_language(in.text, in.len);
+	if (language != AP_LAUNCH_NONE && says_network(set, named->path)) {
+		out->source = ap_file_base(in.path);
+		out->source_sha256 = ap_input_sha256(ctx, &in);
+		AP_TRY(ap_model_of_launch(ctx, set, language, &in, &made));
+		out->sha256 = ap_input_sha256(ctx, &made);
+		return ap_input_json(ctx, &made, 0, &out->graph);
+	}
 	if (language != AP_LAUNCH_NONE)
 		return ap_path_fault(ctx, AP_USAGE, in.path, ap_arena_printf(ctx->arena,
 			"is %s, which --config takes; expected an operator graph or a model's configuration",
@@ -86,8 +100,9 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 		out->sha256 = ap_input_sha256(ctx, &made);
 		return ap_input_json(ctx, &made, 0, &out->graph);
 	case AP_KIND_CONFIG:
-		return ap_path_fault(ctx, AP_USAGE, in.path,
-			"holds settings, which --config takes; expected an operator graph or a model's "
+		return ap_path_fault(ctx, AP_USAGE, in.path, says_network(set, named->path)
+			? "holds settings, which say no network; expected GRAPH as well"
+			: "holds settings, which --config takes; expected an operator graph or a model's "
 			"configuration");
 	default:
 		return ap_model_no_config(ctx, set, in.path, "an operator graph");

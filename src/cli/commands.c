@@ -74,8 +74,9 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 
 static enum ap_status plan(struct ap_run *run, unsigned use, const char *strategy)
 {
-	const struct ap_named named = ap_run_inputs(run, run->cli->arg[0], strategy);
 	const struct ap_settings *set = run->set;
+	const struct ap_named named = ap_run_inputs(run, run->cli->narg ? run->cli->arg[0] : set->config,
+		strategy);
 	struct ap_planning p;
 	struct ap_sources src;
 	const char *rest;

@@ -327,6 +327,8 @@ static void check_args(struct parser *p)
 	const struct ap_command *c = p->cli->command;
 	size_t n = p->cli->narg;
 
+	if (!n && p->cli->set.config && (c->use & (AP_FOR_search | AP_FOR_evaluate)))
+		return; /* the file may say the network, too */
 	if (n < (size_t)c->least)
 		FAULT(p, "%s: too few arguments; expected %s", c->name, c->args);
 	else if (n > (size_t)c->most)

@@ -13,7 +13,9 @@ static const char *word(size_t i)
 #undef WORD
 #undef COPY
 #undef UNSAID
-		"--tensor-model-parallel-size", "--micro-batch-size", "<<", "&a", "*a", "${TP:-8}",
+		"--num-layers 2", "--hidden-size 8", "--num-attention-heads 2", "--seq-length 8", "--vocab-size 9",
+		"--position-embedding-type rope", "--swiglu", "--disable-bias-linear", "--num-experts 2",
+		"--moe-layer-freq", "--global-batch-size 4", "--tensor-model-parallel-size", "--micro-batch-size", "<<", "&a", "*a", "${TP:-8}",
 			"$TP", "True",
 		"None", "[[1,0],[0,1]]", "Ettt|(t*4|)*2,t*5|tL", "full", "selective", "uniform",
 			"block", "\"", "'",
@@ -28,6 +30,7 @@ static int try_input(const uint8_t *data, size_t size)
 	fuzz_file("in.yaml", data, size);
 	(void)fuzz_run("evaluate pair.json --config in.yaml --print-config");
 	(void)fuzz_run("evaluate pair.json --config in.yaml --device-num 4 --chip ascend910b");
+	(void)fuzz_run("evaluate --config in.yaml --batch 4 --device-num 4 --chip h100");
 	(void)fuzz_run("search in.yaml --device-num 4 --chip ascend910b");
 	return 0;
 }

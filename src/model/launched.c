@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/launched.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "model/decoder.h"
+#include "model/hf_keys.h"
+
+enum { TABLES = 4 }; /* a network's largest tensor has at most so many times what two dimensions make */
+
+static struct ap_model *make_decoder(struct ap_arena *arena, const void *dimensions)
+{
+	return ap_model_decoder(arena, dimensions);
+}
+
+/* Elements of the largest tensor, about: logits, what attention keeps without flash, tokens of experts. */
+static double largest(const struct ap_decoder *d)
+{
+	double tokens = (double)d->batch * (double)d->sequence, active = (double)d->experts.active;
+	double widths[] = {(double)d->vocabulary, (double)d->inner, (double)d->hidden * (active + 1),
+		(double)d->experts.inner * active, (double)d->heads * (double)d->head_size,
+		d->flash ? 0 : (double)d->heads * (double)d->sequence}, most = 0;
+
+	for (size_t i = 0; i < AP_COUNT(widths); i++)
+		most = widths[i] > most ? widths[i] : most;
+	return TABLES * tokens * most;
+}
+
+/* What is the same of all launchers, once the dimensions are read. */
+static enum ap_status finish(struct ap_hf_keys *r, struct ap_decoder *d, const struct ap_jv *heads,
+	const struct ap_jv *sequence, struct ap_hf_net *out)
+{
+	if (d->heads % d->kv_heads)
+		(void)AP_HF_FAULT(r, heads, "key-range", "%" PRId64 " heads in %" PRId64
+			" groups that share keys: the groups must divide the heads", d->heads, d->kv_heads);
+	if (d->rotary && d->head_size % 2)
+		(void)AP_HF_FAULT(r, heads, "key-range",
+			"heads of %" PRId64 " units: rotary positions need an even number", d->head_size);
+	if (d->experts.active > d->experts.count)
+		(void)AP_HF_FAULT(r, r->root, "key-range", "%" PRId64 " experts of a token, of %" PRId64
+			" that there are", d->experts.active, d->experts.count);
+	if (d->positions && d->sequence > d->positions)
+		(void)AP_HF_FAULT(r, sequence, "key-range", "samples of %" PRId64 " tokens are longer than "
+			"the %" PRId64 " positions that the model learns", d->sequence, d->positions);
+	AP_TRY(ap_diag_status(r->ctx->diag));
+	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
+	if (out->largest > 1e17)
+		return AP_HF_FAULT(r, r->root, "key-range",
+			"these dimensions make a tensor of more than 10^17 elements");
+	return AP_OK;
+}
+
+/* ---- Megatron ---- */
+
+#define MEGATRON_NAMES .top = "GPTModel", .body = "decoder-TransformerBlock", \
+	.embedding_cell = "word_embeddings-VocabParallelEmbedding", \
+	.embedding = "embedding.word_embeddings.weight", \
+	.positions = "embedding.position_embeddings.weight", .block_class = "TransformerLayer", \
+	.blocks_cell = "layers", .blocks = "decoder.layers", .attention = "self_attention", \
+	.attention_class = "SelfAttention", .qkv = "linear_qkv", .output = "linear_proj", \
+	.norm_class = "Norm", .norm1 = "input_layernorm", .norm2 = "pre_mlp_layernorm", \
+	.feed_forward = "mlp", .feed_forward_class = "MLP", .down = "linear_fc2", \
+	.experts_part = "mlp", .final_cell = "final_layernorm", .final_norm = "decoder.final_layernorm", \
+	.head = "output_layer"
+
+/* Each rank holds its columns of the gate beside those that it weights: two products say so. */
+#define GATED .gate = "linear_fc1.gate", .up = "linear_fc1.up"
+#define PLAIN .up = "linear_fc1"
+#define NORMED .query_norm = "q_layernorm", .key_norm = "k_layernorm"
+
+static const struct ap_decoder_names megatron_names[2][2] = { /* [gated][with norms of queries and keys] */
+	{{MEGATRON_NAMES, PLAIN}, {MEGATRON_NAMES, PLAIN, NORMED}},
+	{{MEGATRON_NAMES, GATED}, {MEGATRON_NAMES, GATED, NORMED}}};
+
+#define EXPERTS_NAMES .router = "router", .selection_bias = "router.expert_bias", .experts = "experts", \
+	.down = "linear_fc2", .shared = "shared_experts", .shared_gate = "shared_experts.gate"
+
+static const struct ap_experts_names megatron_experts[2] = {{EXPERTS_NAMES, PLAIN}, {EXPERTS_NAMES, GATED}};
+
+/* Words that change the network, and that are not built. */
+static const char *const megatron_others[] = {"multi_latent_attention", "hybrid_layer_pattern",
+	"hybrid_override_pattern", "is_hybrid_model", "mtp_num_layers", "window_size", "decoder_num_layers",
+	"heterogeneous_layers_config_path", "apply_residual_connection_post_layernorm",
+	"experimental_attention_variant", "linear_attention_freq", "retro_add_retriever",
+	"attention_output_gate", "moe_latent_size", "use_mcore_mamba", "post_norm", "noop_layers"};
+
+/* The value of an argument; of several words behind an option, the first. NULL: not said. */
+static const struct ap_jv *said(struct ap_hf_keys *r, const char *name)
+{
+	const struct ap_jv *v = ap_hf_member(r, name);
+
+	return v && ap_jv_type(v) == AP_JARRAY && ap_jv_count(v) ? ap_jv_first(v) : v;
+}
+
+/* A whole number from 1 to most; otherwise (0: required) where it is not said. */
+static int64_t count(struct ap_hf_keys *r, const char *name, int64_t most, int64_t otherwise)
+{
+	const struct ap_jv *v = said(r, name);
+	int64_t n;
+
+	if (!v && otherwise)
+		return otherwise;
+	if (v && ap_jv_type(v) == AP_JNUMBER && ap_jv_int(r->doc, v, &n) && n >= 1 && n <= most)
+		return n;
+	if (v)
+		(void)AP_HF_FAULT(r, v, "key-range", "expected a number from 1 to %" PRId64 "%s", most,
+			ap_jv_type(v) == AP_JSTRING && *ap_jv_str(v) == '$'
+			? "; this variable is not assigned in the file" : "");
+	else
+		(void)AP_HF_FAULT(r, r->root, "key-missing",
+			"%s is not said, which the network needs; or give GRAPH", name);
+	return 1;
+}
+
+/* An option is on where it stands; a log says True or False. */
+static bool on(struct ap_hf_keys *r, const char *name)
+{
+	const struct ap_jv *v = said(r, name);
+
+	return v && (ap_jv_type(v) != AP_JBOOL || ap_jv_bool(v));
+}
+
+static bool off(struct ap_hf_keys *r, const char *name)
+{
+	const struct ap_jv *v = said(r, name);
+
+	return v && ap_jv_type(v) == AP_JBOOL && !ap_jv_bool(v);
+}
+
+static bool says(struct ap_hf_keys *r, const char *name, const char *word)
+{
+	const struct ap_jv *v = said(r, name);
+
+	return v && ap_jv_type(v) == AP_JSTRING && !strcmp(ap_jv_str(v), word);
+}
+
+static void refuse_others(struct ap_hf_keys *r)
+{
+	for (size_t i = 0; i < AP_COUNT(megatron_others); i++) {
+		const struct ap_jv *v = said(r, megatron_others[i]);
+		bool none = !v || (ap_jv_type(v) == AP_JBOOL && !ap_jv_bool(v)) ||
+			(ap_jv_type(v) == AP_JNUMBER && ap_jv_double(v) == 0) ||
+			(ap_jv_type(v) == AP_JSTRING && !*ap_jv_str(v)) ||
+			(ap_jv_type(v) == AP_JARRAY && !ap_jv_count(v));
+
+		if (!none)
+			(void)AP_HF_FAULT(r, v, "model-known",
+				"changes the network, and is not built; GRAPH may say it");
+	}
+}
+
+/* Which layers have experts: each n-th from the first on, or a list of 0 and 1. */
+static const bool *sparse_layers(struct ap_hf_keys *r, int64_t layers)
+{
+	const struct ap_jv *v = ap_hf_member(r, "moe_layer_freq"), *e;
+	bool *sparse = AP_NEW_N(r->ctx->arena, bool, (size_t)layers);
+	int64_t n = 0;
+
+	if (!v || ap_jv_type(v) == AP_JNUMBER) {
+		int64_t step = count(r, "moe_layer_freq", AP_HF_LAYERS_MOST, 1);
+
+		for (int64_t i = 0; i < layers; i++)
+			sparse[i] = i % step == 0;
+		return sparse;
+	}
+	for (e = ap_jv_type(v) == AP_JARRAY ? ap_jv_first(v) : NULL; e && n < layers; e = ap_jv_next(e)) {
+		if (ap_jv_type(e) != AP_JNUMBER || (ap_jv_double(e) != 0 && ap_jv_double(e) != 1))
+			break;
+		sparse[n++] = ap_jv_double(e) == 1;
+	}
+	if (n < layers || e)
+		(void)AP_HF_FAULT(r, v, "key-range",
+			"expected a number, or 0 or 1 for each of %" PRId64 " layers as a log prints them",
+			layers);
+	return sparse;
+}
+
+static void megatron_experts_of(struct ap_hf_keys *r, bool biases, struct ap_decoder *d)
+{
+	const struct ap_jv *room = said(r, "moe_expert_capacity_factor");
+	struct ap_experts *e = &d->experts;
+
+	if (!said(r, "num_experts"))
+		return;
+	*e = (struct ap_experts){.names = &megatron_experts[on(r, "swiglu")], .way = AP_EXPERTS_MOVED,
+		.count = count(r, "num_experts", AP_HF_MOST, 0),
+		.active = count(r, "moe_router_topk", AP_HF_MOST, 2),
+		.inner = count(r, "moe_ffn_hidden_size", AP_HF_MOST, d->inner),
+		.rescale = !on(r, "moe_router_pre_softmax"), .activation = d->activation,
+		.score = says(r, "moe_router_score_function", "sigmoid")
+			? AP_EXPERTS_SIGMOID : AP_EXPERTS_SOFTMAX,
+		.selection_bias = on(r, "moe_router_enable_expert_bias")};
+	if (said(r, "moe_shared_expert_intermediate_size")) {
+		e->shared_inner = count(r, "moe_shared_expert_intermediate_size", AP_HF_MOST, 0);
+		e->shared_gate = on(r, "moe_shared_expert_gate");
+	}
+	if (said(r, "moe_router_num_groups")) {
+		e->groups = count(r, "moe_router_num_groups", e->count, 0);
+		e->groups_active = count(r, "moe_router_group_topk", e->groups, 0);
+	}
+	if (room && ap_jv_type(room) == AP_JNUMBER)
+		e->capacity = ap_jv_double(room);
+	if (e->capacity < 0 || e->capacity > 1000)
+		(void)AP_HF_FAULT(r, room, "key-range", "expected a number from 0 to 1000");
+	if (e->groups && e->count % e->groups)
+		(void)AP_HF_FAULT(r, said(r, "moe_router_num_groups"), "key-range",
+			"%" PRId64 " groups do not divide %" PRId64 " experts", e->groups, e->count);
+	if (biases)
+		(void)AP_HF_FAULT(r, said(r, "num_experts"), "model-known",
+			"experts with biases are not built; expected disable_bias_linear");
+	d->sparse = sparse_layers(r, d->layers);
+}
+
+static int64_t padded_vocabulary(struct ap_hf_keys *r)
+{
+	int64_t n, step;
+
+	if (said(r, "padded_vocab_size"))
+		return count(r, "padded_vocab_size", AP_HF_MOST, 0);
+	if (!said(r, "vocab_size")) {
+		(void)AP_HF_FAULT(r, r->root, "key-missing", "neither padded_vocab_size nor vocab_size is "
+			"said, which the network needs: the tokenizer's words are in no argument");
+		return 1;
+	}
+	n = count(r, "vocab_size", AP_HF_MOST / 2, 0);
+	step = count(r, "make_vocab_size_divisible_by", 1 << 14, 128) *
+		count(r, "tensor_model_parallel_size", 1 << 14, 1);
+	return (n + step - 1) / step * step;
+}
+
+/* Attention is flash's or one of its kind, unless an argument says otherwise. */
+static bool megatron_flash(struct ap_hf_keys *r)
+{
+	if (on(r, "use_flash_attn"))
+		return true;
+	return !says(r, "attention_backend", "unfused") && !says(r, "attention_backend", "local") &&
+		!says(r, "transformer_impl", "local");
+}
+
+static void megatron_block(struct ap_hf_keys *r, struct ap_decoder *d)
+{
+	bool rope = on(r, "use_rotary_position_embeddings") || says(r, "position_embedding_type", "rope");
+	bool biases = !on(r, "disable_bias_linear") && !off(r, "add_bias_linear");
+	const struct ap_jv *v;
+
+	d->rotary = rope;
+	if (!rope && !says(r, "position_embedding_type", "none")) {
+		v = said(r, "position_embedding_type");
+		if (v && !says(r, "position_embedding_type", "learned_absolute"))
+			(void)AP_HF_FAULT(r, v, "model-known",
+				"positions that are not built; expected learned_absolute, rope or none");
+		d->positions = count(r, "max_position_embeddings", AP_HF_MOST, 0);
+	}
+	v = said(r, "normalization");
+	d->norm = says(r, "normalization", "RMSNorm") ? AP_NORM_RMS : AP_NORM_LAYER;
+	if (v && d->norm == AP_NORM_LAYER && !says(r, "normalization", "LayerNorm"))
+		(void)AP_HF_FAULT(r, v, "model-known", "expected LayerNorm or RMSNorm");
+	d->activation = on(r, "swiglu") ? AP_MODEL_SWIGLU : on(r, "squared_relu") ? AP_MODEL_SQUARED_RELU
+		: AP_MODEL_GELU;
+	d->qkv_bias = biases || on(r, "add_qkv_bias");
+	d->output_bias = d->inner_bias = biases;
+	d->names = &megatron_names[on(r, "swiglu")][on(r, "qk_layernorm")];
+	megatron_experts_of(r, biases, d);
+}
+
+enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_launched_options *o, struct ap_hf_net *out)
+{
+	struct ap_hf_keys keys = {.ctx = ctx, .doc = doc, .root = ap_json_root(doc)}, *r = &keys;
+	struct ap_decoder *d = AP_NEW(ctx->arena, struct ap_decoder);
+	bool gated = on(r, "swiglu");
+
+	*d = (struct ap_decoder){.name = o->name, .batch = o->batch, .fused = true, .fused_qkv = true};
+	refuse_others(r);
+	d->layers = count(r, "num_layers", AP_HF_LAYERS_MOST, 0);
+	d->hidden = count(r, "hidden_size", AP_HF_MOST, 0);
+	d->heads = count(r, "num_attention_heads", AP_HF_MOST, 0);
+	d->kv_heads = on(r, "group_query_attention") ? count(r, "num_query_groups", AP_HF_MOST, 1) : d->heads;
+	if (!said(r, "kv_channels") && d->hidden % d->heads)
+		(void)AP_HF_FAULT(r, said(r, "num_attention_heads"), "key-range",
+			"%" PRId64 " heads do not divide hidden_size %" PRId64, d->heads, d->hidden);
+	d->head_size = count(r, "kv_channels", AP_HF_MOST, d->hidden >= d->heads ? d->hidden / d->heads : 1);
+	d->inner = count(r, "ffn_hidden_size", INT64_C(4) * AP_HF_MOST, !gated ? 4 * d->hidden
+		: 8 * d->hidden / 3 < 64 ? 64 : 8 * d->hidden / 3 / 64 * 64);
+	d->vocabulary = padded_vocabulary(r);
+	d->tied = !on(r, "untie_embeddings_and_output_weights");
+	megatron_block(r, d);
+	d->sequence = o->sequence ? o->sequence : count(r, "seq_length", AP_HF_MOST, 0);
+	d->flash = o->flash || (!o->small && megatron_flash(r));
+	d->dtype = o->dtype != AP_DTYPE_COUNT ? o->dtype : on(r, "bf16") ? AP_BFLOAT16
+		: on(r, "fp16") ? AP_FLOAT16 : AP_FLOAT32;
+	return finish(r, d, said(r, "num_attention_heads"), said(r, "seq_length"), out);
+}
