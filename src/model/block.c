@@ -31,6 +31,41 @@ void ap_model_attention_constants(struct ap_model *m, struct ap_model_attention 
 	a->scale = fused ? AP_NONE : ap_model_number(m, "attention_scale", dtype);
 }
 
+/* A column to the scores. */
+static ap_id with_sinks(struct ap_model *m, const char *scope, const struct ap_model_attention *a, ap_id y)
+{
+	enum ap_dtype dtype = ap_model_shape(m, y).dtype;
+	ap_id sinks = ap_model_reshape(m, scope, a->sinks, AP_MODEL_SHAPE(dtype, a->heads, 1, 1),
+		"sinks.column");
+	ap_id column = ap_model_slice(m, scope, y, 3, 0, 1, "scores.first");
+
+	column = ap_model_binary(m, scope, "Mul", column, ap_model_number(m, "zero", dtype), "scores.none");
+	column = ap_model_binary(m, scope, "Add", column, sinks, "scores.sinks");
+	return ap_model_concat(m, scope, y, column, 3, "scores.sunk");
+}
+
+/* What flash attention returns, whose softmax knows no sinks: by its maxima and sums, the part of the
+ * weights that sinks leave is sigmoid(max + log(sum) - sinks). */
+static ap_id less_sinks(struct ap_model *m, const char *scope, const struct ap_model_attention *a,
+	ap_id most, ap_id sum, ap_id y)
+{
+	enum ap_dtype dtype = ap_model_shape(m, y).dtype;
+	ap_id sinks = ap_model_reshape(m, scope, a->sinks, AP_MODEL_SHAPE(dtype, a->heads, 1, 1),
+		"sinks.column");
+
+	if (dtype != AP_FLOAT32)
+		sinks = ap_model_cast(m, scope, sinks, AP_FLOAT32, "sinks.float32");
+	sum = ap_model_slice(m, scope, sum, 3, 0, 1, "softmax.sum.one");
+	sum = ap_model_unary(m, scope, "Log", sum, "softmax.log");
+	most = ap_model_slice(m, scope, most, 3, 0, 1, "softmax.max.one");
+	sum = ap_model_binary(m, scope, "Add", most, sum, "softmax.total");
+	sum = ap_model_binary(m, scope, "Sub", sum, sinks, "sinks.distance");
+	sum = ap_model_unary(m, scope, "Sigmoid", sum, "sinks.rest");
+	if (dtype != AP_FLOAT32)
+		sum = ap_model_cast(m, scope, sum, dtype, "sinks.rest.cast");
+	return ap_model_binary(m, scope, "Mul", y, sum, "context.sunk");
+}
+
 ap_id ap_model_attend(struct ap_model *m, const char *scope, const struct ap_model_attention *a, ap_id q,
 	ap_id k, ap_id v)
 {
@@ -40,7 +75,12 @@ ap_id ap_model_attend(struct ap_model *m, const char *scope, const struct ap_mod
 		y = ap_model_binary(m, scope, "Mul", y, a->scale, "scores.scaled");
 	if (a->mask != AP_NONE)
 		y = ap_model_binary(m, scope, "Add", y, a->mask, "scores.masked");
-	y = ap_model_softmax(m, ap_model_scope(m, scope, "softmax-Softmax"), y, "probs");
+	if (a->sunk)
+		y = with_sinks(m, scope, a, y);
+	y = ap_model_softmax(m, ap_model_scope(m, scope, "softmax-Softmax"), y, a->sunk ? "probs.all"
+		: "probs");
+	if (a->sunk)
+		y = ap_model_slice(m, scope, y, 3, 0, ap_model_shape(m, y).dim[3] - 1, "probs");
 	if (a->dropout != 0)
 		y = ap_model_dropout(m, ap_model_scope(m, scope, "prob_dropout-Dropout"), y,
 			1 - a->dropout, "probs.dropped");
@@ -54,6 +94,7 @@ ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct 
 	struct ap_shape s = ap_model_shape(m, q), y = s;
 	bool split = s.rank == 4;
 	struct ap_shape sums = AP_MODEL_SHAPE(AP_FLOAT32, s.dim[0], a->heads, s.dim[split ? 2 : 1], 8);
+	ap_id first;
 	struct ap_model_op op = {
 		.scope = ap_model_scope(m, scope, "flash_attention-FlashAttention"),
 		.type = "FlashAttentionScore",
@@ -73,7 +114,14 @@ ap_id ap_model_attend_fused(struct ap_model *m, const char *scope, const struct 
 
 	y.dim[y.rank - 1] = split ? ap_model_shape(m, v).dim[3] : y.dim[2];
 	op.out[3].shape = y;
-	return ap_model_op(m, &op) + 3;
+	if (a->window) {
+		op.attr[3] = (struct ap_attr)AP_MODEL_INT("sparse_mode", 4);
+		op.attr[4] = (struct ap_attr)AP_MODEL_INT("pre_tokens", a->window - 1);
+		op.attr[5] = (struct ap_attr)AP_MODEL_INT("next_tokens", 0);
+		op.nattr = 6;
+	}
+	first = ap_model_op(m, &op);
+	return a->sunk ? less_sinks(m, scope, a, first, first + 1, first + 3) : first + 3;
 }
 
 /* ---- blocks of encoders ---- */

@@ -14,6 +14,9 @@ struct ap_model_attention {
 	double dropout; /* of the probabilities; the fused kernel gets none */
 	ap_id scale; /* a scalar for small operators */
 	ap_id mask; /* for small operators: added to the scores */
+	int64_t window; /* for the fused kernel: a query sees so many keys, itself the last; 0: all */
+	bool sunk; /* the softmax of each head has one more score, which is learned: sinks */
+	ap_id sinks; /* [N] */
 	ap_id shift; /* for the fused kernel: added to the scores, [1,N,S,S]; AP_NONE */
 };
 

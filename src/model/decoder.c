@@ -214,13 +214,21 @@ static int64_t value_size(const struct ap_decoder *p)
 	return p->value_size ? p->value_size : p->head_size;
 }
 
-static ap_id attend(const struct decoder *l, const char *scope, ap_id q, ap_id k, ap_id v)
+static ap_id attend(const struct decoder *l, const char *scope, const char *param, ap_id q, ap_id k, ap_id v)
 {
+	struct ap_model_attention a = l->attention;
+
+	if (l->names->sinks) {
+		a.sunk = true;
+		a.sinks = ap_model_param(l->m, ap_model_name(l->m, param, l->names->sinks),
+			AP_MODEL_SHAPE(l->p->dtype, l->p->heads));
+	}
+	a.window = l->p->window ? l->p->window[l->layer] : 0;
 	if (l->p->flash)
-		return ap_model_attend_fused(l->m, scope, &l->attention, q, k, v);
+		return ap_model_attend_fused(l->m, scope, &a, q, k, v);
 	k = repeat_heads(l, scope, k, "key");
 	v = repeat_heads(l, scope, v, "value");
-	return ap_model_attend(l->m, scope, &l->attention, q, k, v);
+	return ap_model_attend(l->m, scope, &a, q, k, v);
 }
 
 static ap_id attention(const struct decoder *l, const char *scope, const char *param, ap_id x)
@@ -247,7 +255,7 @@ static ap_id attention(const struct decoder *l, const char *scope, const char *p
 		q = rotate(l, scope, q, "query");
 		k = rotate(l, scope, k, "key");
 	}
-	y = attend(l, scope, q, k, v);
+	y = attend(l, scope, param, q, k, v);
 	y = ap_model_swap_heads(m, scope, y, "context.split");
 	y = ap_model_reshape(m, scope, y, AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence,
 		p->heads * value_size(p)), "context.rows");

@@ -27,6 +27,7 @@ struct ap_decoder_names {
 	const char *query, *key, *value, *output; /* "q_proj", ... */
 	const char *qkv; /* one product instead of three */
 	const char *query_norm, *key_norm;
+	const char *sinks; /* a number for each head in the softmax; NULL: none */
 	const char *query_down, *query_low_norm, *query_up; /* of latent attention: "q_a_proj", ... */
 	const char *key_down, *key_low_norm, *key_up; /* "kv_a_proj_with_mqa", ...; up: of keys and values */
 	const char *norm_class, *norm1, *norm2; /* norm2 is NULL if one norm serves both parts */
@@ -63,6 +64,8 @@ struct ap_decoder {
 	bool tied; /* the head's weight is the embedding's */
 	struct ap_experts experts; /* count 0: none */
 	const bool *sparse; /* [layers] does the block have experts; NULL: all have */
+	const int64_t *window; /* [layers] keys that a query sees, 0: all; NULL: all. Only flash leaves
+		out others */
 	bool flash; /* FlashAttentionScore replaces small operators */
 	bool fused; /* kernels, see families.h */
 	enum ap_dtype dtype;

@@ -186,7 +186,8 @@ static ap_id expert_product(const struct experts *l, const char *scope, const ch
 	struct ap_model *m = l->m;
 	struct ap_shape s = ap_model_shape(m, x);
 	const char *prefix = ap_model_name(m, param, cell), *product = name;
-	ap_id w = ap_model_param(m, ap_model_name(m, prefix, "weight"),
+	bool bare = l->p->names->bare;
+	ap_id w = ap_model_param(m, bare ? prefix : ap_model_name(m, prefix, "weight"),
 		AP_MODEL_SHAPE(s.dtype, s.dim[1], s.dim[3], out));
 
 	if (l->p->bias)
@@ -195,7 +196,9 @@ static ap_id expert_product(const struct experts *l, const char *scope, const ch
 		product);
 	if (!l->p->bias)
 		return x;
-	w = ap_model_param(m, ap_model_name(m, prefix, "bias"), AP_MODEL_SHAPE(s.dtype, s.dim[1], 1, out));
+	prefix = bare ? ap_arena_printf(ap_model_arena(m), "%s_bias", prefix)
+		: ap_model_name(m, prefix, "bias");
+	w = ap_model_param(m, prefix, AP_MODEL_SHAPE(s.dtype, s.dim[1], 1, out));
 	return ap_model_binary(m, scope, "Add", x, w, name);
 }
 

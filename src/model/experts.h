@@ -26,6 +26,7 @@ struct ap_experts_names {
 	const char *experts, *gate, *up, *down; /* "experts", "gate_proj", ...; no up: one tensor with gate */
 	const char *shared; /* prefix of the shared expert, whose products are gate, up, down as well */
 	const char *shared_gate;
+	bool bare; /* of experts: the tensor is "experts.gate", its bias "experts.gate_bias" */
 };
 
 struct ap_experts {

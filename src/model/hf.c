@@ -29,6 +29,17 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 	mixtral_names = {LLAMA_NAMES("Mixtral"), .experts_part = "block_sparse_moe"},
 	qwen3_moe_names = {LLAMA_NAMES("Qwen3Moe"), .query_norm = "q_norm", .key_norm = "k_norm",
 		.experts_part = "mlp"},
+	gpt_oss_names = {LLAMA_NAMES("GptOss"), .sinks = "sinks", .experts_part = "mlp"},
+	qwen2_moe_names = {LLAMA_NAMES("Qwen2Moe"), .experts_part = "mlp"},
+#define GLM_NAMES CLASSES("Glm"), .embedding_cell = "embed_tokens-Embedding", \
+	.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers", \
+	.attention = "self_attn", .query = "q_proj", .key = "k_proj", .value = "v_proj", .output = "o_proj", \
+	.norm1 = "input_layernorm", .norm2 = "post_attention_layernorm", .feed_forward = "mlp", \
+	.gate = "gate_up_proj", .down = "down_proj", .final_cell = "norm", .final_norm = "model.norm", \
+	.head = "lm_head"
+	glm_names = {GLM_NAMES},
+	glm4_names = {GLM_NAMES, .post1 = "post_self_attn_layernorm", .post2 = "post_mlp_layernorm"},
+#undef GLM_NAMES
 	deepseek_names = {LLAMA_NAMES("Deepseek"), .experts_part = "mlp", .query_down = "q_a_proj",
 		.query_low_norm = "q_a_layernorm", .query_up = "q_b_proj", .key_down = "kv_a_proj_with_mqa",
 		.key_low_norm = "kv_a_layernorm", .key_up = "kv_b_proj"},
@@ -56,15 +67,18 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 		.feed_forward = "mlp", .gate = "dense_h_to_4h", .down = "dense_4h_to_h",
 		.final_cell = "final_layernorm", .final_norm = "transformer.encoder.final_layernorm",
 		.head = "transformer.output_layer"},
-#define GEMMA_NAMES CLASSES("Gemma"), .embedding_cell = "embed_tokens-Embedding", \
-	.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers", \
+#define GEMMA_NAMES(prefix) CLASSES("Gemma"), .embedding_cell = "embed_tokens-Embedding", \
+	.embedding = prefix "model.embed_tokens.weight", .blocks_cell = "layers", \
+	.blocks = prefix "model.layers", \
 	.attention = "self_attn", .query = "q_proj", .key = "k_proj", .value = "v_proj", .output = "o_proj", \
 	.norm1 = "input_layernorm", .post1 = "post_attention_layernorm", \
 	.norm2 = "pre_feedforward_layernorm", \
 	.post2 = "post_feedforward_layernorm", .feed_forward = "mlp", .gate = "gate_proj", .up = "up_proj", \
-	.down = "down_proj", .final_cell = "norm", .final_norm = "model.norm", .head = "lm_head"
-	gemma2_names = {GEMMA_NAMES},
-	gemma3_names = {GEMMA_NAMES, .query_norm = "q_norm", .key_norm = "k_norm"},
+	.down = "down_proj", .final_cell = "norm", .final_norm = prefix "model.norm", \
+	.head = prefix "lm_head"
+	gemma2_names = {GEMMA_NAMES("")},
+	gemma3_names = {GEMMA_NAMES(""), .query_norm = "q_norm", .key_norm = "k_norm"},
+	gemma3_part_names = {GEMMA_NAMES("language_model."), .query_norm = "q_norm", .key_norm = "k_norm"},
 #undef GEMMA_NAMES
 	gpt2_names = {CLASSES("GPT2"), .embedding_cell = "wte-Embedding", .embedding = "wte.weight",
 		.positions = "wpe.weight", .blocks_cell = "h", .blocks = "h", .attention = "attn",
@@ -282,6 +296,25 @@ static void experts(struct ap_hf_keys *r, struct ap_decoder *d)
 			d->experts.count);
 }
 
+/* The router and each product have biases; gate and up are one tensor of all experts. */
+static void gpt_oss(struct ap_hf_keys *r, struct ap_decoder *d)
+{
+	static const struct ap_experts_names names = {.router = "router", .experts = "experts",
+		.gate = "gate_up_proj", .down = "down_proj", .bare = true};
+
+	d->qkv_bias = d->output_bias = ap_hf_flag(r, "attention_bias", true);
+	experts(r, d);
+	d->experts.names = &names;
+	d->experts.rescale = true;
+	d->experts.bias = true;
+}
+
+static void glm(struct ap_hf_keys *r, struct ap_decoder *d)
+{
+	d->fused_gate = true;
+	d->qkv_bias = ap_hf_flag(r, "attention_bias", !strcmp(r->type, "glm"));
+}
+
 /* Block i has experts unless it is listed or no multiple of a step. */
 static void qwen3_moe(struct ap_hf_keys *r, struct ap_decoder *d)
 {
@@ -294,6 +327,7 @@ static void qwen3_moe(struct ap_hf_keys *r, struct ap_decoder *d)
 	qwen3(r, d);
 	experts(r, d);
 	d->experts.names = &names;
+	d->experts.rescale = ap_hf_flag(r, "norm_topk_prob", false);
 	d->experts.inner = ap_hf_count(r, (ap_hf_keys_of){"moe_intermediate_size"}, AP_HF_MOST, 0);
 	for (int64_t i = 0; i < d->layers; i++)
 		sparse[i] = (i + 1) % step == 0;
@@ -309,6 +343,21 @@ static void qwen3_moe(struct ap_hf_keys *r, struct ap_decoder *d)
 		else
 			sparse[layer] = false;
 	d->sparse = sparse;
+}
+
+static void qwen2_moe(struct ap_hf_keys *r, struct ap_decoder *d)
+{
+	static const struct ap_experts_names names = {.router = "gate", .experts = "experts",
+		.gate = "gate_proj", .up = "up_proj", .down = "down_proj", .shared = "shared_expert",
+		.shared_gate = "shared_expert_gate"};
+
+	qwen3_moe(r, d);
+	d->qkv_bias = ap_hf_flag(r, "qkv_bias", true);
+	d->output_bias = false;
+	d->experts.names = &names;
+	d->experts.shared_inner = ap_hf_count(r, (ap_hf_keys_of){"shared_expert_intermediate_size"},
+		AP_HF_MOST, 0);
+	d->experts.shared_gate = true;
 }
 
 /* Layers behind the network that predict tokens behind the next: such as transformers leave out. */
@@ -422,6 +471,11 @@ static const struct architecture {
 	{"chatglm", "ChatGLM", &chatglm_names, 0, 0, 2048, false, true, true, false, chatglm},
 	{"gemma2", "Gemma2", &gemma2_names, 4, 256, 8192, true, true, true, false, llama},
 	{"gemma3_text", "Gemma3ForCausal", &gemma3_names, 4, 256, 131072, true, true, true, false, llama},
+	{"gemma3", "Gemma3ForCond", &gemma3_part_names, 4, 256, 131072, true, true, true, false, llama},
+	{"gpt_oss", "GptOss", &gpt_oss_names, 8, 64, 131072, false, true, true, false, gpt_oss},
+	{"qwen2_moe", "Qwen2Moe", &qwen2_moe_names, 16, 0, 32768, false, true, true, false, qwen2_moe},
+	{"glm", "GlmFor", &glm_names, 2, 128, 131072, false, true, true, false, glm},
+	{"glm4", "Glm4For", &glm4_names, 2, 128, 131072, false, true, true, false, glm},
 	{"deepseek_v2", "DeepseekV2", &deepseek_names, 0, 192, 2048, false, false, false, false, deepseek},
 	{"deepseek_v3", "DeepseekV3", &deepseek_names, 0, 192, 4096, false, false, false, false, deepseek},
 	{"kimi_k2", "KimiK2", &deepseek_names, 0, 192, 4096, false, false, false, false, deepseek},
@@ -466,8 +520,7 @@ static const char *all_types(struct ap_arena *arena)
 /* Other model types that are published: their blocks are not built. */
 static bool is_other(const char *type)
 {
-	static const char *const others[] = {"gemma", "gemma3", "gpt_oss", "qwen2_moe", "glm", "glm4",
-		"llama4", "qwen2_vl", "qwen3_vl", "roberta"};
+	static const char *const others[] = {"gemma", "llama4", "qwen2_vl", "qwen3_vl", "roberta"};
 
 	for (size_t i = 0; i < AP_COUNT(others); i++)
 		if (!strcmp(others[i], type))
@@ -498,9 +551,9 @@ static enum ap_status find_architecture(struct ap_hf_keys *r, const struct archi
 	*out = NULL;
 	if (type && ap_jv_type(type) != AP_JSTRING)
 		return AP_HF_FAULT(r, type, "key-type", "expected the name of an architecture");
-	r->type = type ? ap_jv_str(type) : class;
+	r->type = r->part ? r->part : type ? ap_jv_str(type) : class;
 	for (size_t i = 0; i < AP_COUNT(architectures) && !*out; i++)
-		if (type ? !strcmp(architectures[i].type, r->type)
+		if (type || r->part ? !strcmp(architectures[i].type, r->type)
 			: *class && !strncmp(class, architectures[i].class, strlen(architectures[i].class)))
 			*out = &architectures[i];
 	if (*out)
@@ -525,52 +578,83 @@ static int64_t inner_of(struct ap_hf_keys *r, int64_t hidden)
 	return hidden * ap_hf_count(r, (ap_hf_keys_of){"expansion_ratio"}, 64, 4);
 }
 
-/* Layers of types that attend to all tokens, or to a window of them. */
-static void check_layer_types(struct ap_hf_keys *r, const struct ap_decoder *d)
+/* [layers] Does the layer attend to a window of tokens, by a list of types? NULL: there is none. */
+static const bool *listed_windows(struct ap_hf_keys *r, const struct ap_decoder *d)
 {
 	const struct ap_jv *types = ap_hf_member(r, "layer_types");
+	bool *slides = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers);
+	int64_t i = 0;
 
-	if (types && ap_jv_type(types) != AP_JARRAY) {
+	if (!types)
+		return NULL;
+	if (ap_jv_type(types) != AP_JARRAY) {
 		(void)AP_HF_FAULT(r, types, "key-type", "expected a list with the type of each layer");
-		return;
+		return NULL;
 	}
-	if (types && ap_jv_count(types) != (size_t)d->layers)
+	if (ap_jv_count(types) != (size_t)d->layers)
 		(void)AP_HF_FAULT(r, types, "key-range", "%zu types for %" PRId64 " layers",
-			ap_jv_count(types),
-			d->layers);
-	for (const struct ap_jv *v = types ? ap_jv_first(types) : NULL; v; v = ap_jv_next(v)) {
+			ap_jv_count(types), d->layers);
+	for (const struct ap_jv *v = ap_jv_first(types); v; v = ap_jv_next(v), i++) {
 		const char *name = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 
 		if (strcmp(name, "full_attention") != 0 && strcmp(name, "sliding_attention") != 0) {
 			(void)AP_HF_FAULT(r, v, "model-known",
 				"no graph is built of layers of type \"%s\"; expected "
 				"full_attention or sliding_attention", ap_diag_name(r->ctx->diag, name));
-			return;
+			return NULL;
 		}
+		if (i < d->layers)
+			slides[i] = *name == 's';
 	}
+	return slides;
 }
 
-static void check_window(struct ap_hf_keys *r, const struct ap_decoder *d)
+/* The same where no list says it: each of `step` but the last, from layer `first` on. */
+static const bool *windows_by_type(struct ap_hf_keys *r, const struct ap_decoder *d)
+{
+	bool *slides = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers), qwen = !strncmp(r->type, "qwen", 4);
+	int64_t first = qwen ? ap_hf_count(r, (ap_hf_keys_of){"max_window_layers"}, AP_HF_MOST, 28) : 0;
+	int64_t step = ap_hf_count(r, (ap_hf_keys_of){"sliding_window_pattern"}, AP_HF_LAYERS_MOST,
+		!strcmp(r->type, "gemma2") || !strcmp(r->type, "gpt_oss") ? 2
+		: !strncmp(r->type, "gemma3", 6) ? 6 : 1);
+
+	for (int64_t i = 0; i < d->layers; i++)
+		slides[i] = i >= first && (step == 1 || (i + 1) % step != 0);
+	return slides;
+}
+
+static void read_windows(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	const struct ap_jv *v = ap_hf_member(r, "sliding_window");
-	bool used = ap_hf_flag(r, "use_sliding_window", true);
-	int64_t window;
+	bool used = ap_hf_flag(r, "use_sliding_window", strncmp(r->type, "qwen", 4) != 0);
+	const bool *slides = listed_windows(r, d);
+	int64_t window, *windows;
 
 	if (!v)
 		return;
-	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &window) || window < 1)
+	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &window) || window < 1) {
 		(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 1, or null");
-	else if (used && window < d->sequence)
-		(void)ap_json_report(r->ctx, r->doc, v, AP_WARNING, AP_OK, NULL, "model-known",
-			"layers that attend to %" PRId64 " tokens are built as attending to all %" PRId64
-			" of a sample", window, d->sequence);
+		return;
+	}
+	if (!used || window >= d->sequence || ap_diag_count(r->ctx->diag, AP_ERROR))
+		return;
+	slides = slides ? slides : windows_by_type(r, d);
+	windows = AP_NEW_N(r->ctx->arena, int64_t, (size_t)d->layers);
+	for (int64_t i = 0; i < d->layers; i++)
+		windows[i] = slides[i] ? window : 0;
+	d->window = windows;
+	if (!d->flash)
+		(void)ap_json_report(r->ctx, r->doc, v, AP_NOTE, AP_OK, NULL, NULL,
+			"small operators of layers that attend to %" PRId64
+			" tokens work through all %" PRId64 " of a sample and mask the others", window,
+			d->sequence);
 }
 
 static void read_heads(struct ap_hf_keys *r, const struct architecture *a, struct ap_decoder *d)
 {
 	const struct ap_jv *head_size = a->has_head_size ? ap_hf_one_of(r, ap_hf_head_size_keys) : NULL;
 
-	d->heads = ap_hf_count(r, ap_hf_head_keys, AP_HF_MOST, 0);
+	d->heads = ap_hf_count(r, ap_hf_head_keys, AP_HF_MOST, r->part ? 8 : 0);
 	d->kv_heads = a->has_kv_heads ? ap_hf_count(r, ap_hf_kv_head_keys, AP_HF_MOST,
 		a->kv_heads && !ap_jv_get(r->root,
 			ap_hf_kv_head_keys[0]) ? a->kv_heads : d->heads) : d->heads;
@@ -628,7 +712,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	d->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
 	d->inner = ap_hf_count(r, ap_hf_inner_keys, INT64_C(4) * AP_HF_MOST,
 		a->plain ? inner_of(r, d->hidden) : 0);
-	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, 0);
+	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, r->part ? 262208 : 0);
 	read_heads(r, a, d);
 	d->activation = ap_hf_activation(r, a->plain);
 	d->tied = ap_hf_flag(r, "tie_word_embeddings", a->tied);
@@ -636,14 +720,34 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 		a->read(r, d);
 	check_rotation(r, a, d);
 	ap_hf_want(r, "is_encoder_decoder", false, "an encoder beside the decoder");
-	check_layer_types(r, d);
 	AP_TRY(ap_hf_dtype(r, o, &d->dtype));
 	AP_TRY(ap_hf_sequence(r, o, a->positions, d->positions, &d->sequence));
-	check_window(r, d);
+	read_windows(r, d);
 	if (d->experts.count)
 		d->experts.way = AP_EXPERTS_MOVED;
 	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
 	return AP_OK;
+}
+
+/* Of a model of text and images, the part for text, whose keys are those of a model of its own. */
+static enum ap_status enter_text(struct ap_hf_keys *r, struct ap_hf_options *o)
+{
+	const struct ap_jv *text = ap_hf_member(r, "text_config"), *type = ap_hf_member(r, "model_type");
+	const struct ap_jv *vision = ap_hf_member(r, "vision_config");
+
+	if (!text)
+		return AP_OK;
+	if (!type || ap_jv_type(type) != AP_JSTRING || strcmp(ap_jv_str(type), "gemma3") != 0)
+		return AP_HF_FAULT(r, text, "model-known",
+			"no graph is built of models of text and images other than gemma3");
+	if (ap_jv_type(text) != AP_JOBJECT)
+		return AP_HF_FAULT(r, text, "key-type", "expected an object");
+	if (o->dtype == AP_DTYPE_COUNT && !ap_jv_get(text, "torch_dtype") && !ap_jv_get(text, "dtype"))
+		AP_TRY(ap_hf_dtype(r, o, &o->dtype));
+	r->root = text;
+	r->part = "gemma3";
+	return ap_json_report(r->ctx, r->doc, vision ? vision : text, AP_NOTE, AP_OK, NULL, NULL,
+		"the part for text is built; the part for images is left out");
 }
 
 enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_hf_options *o,
@@ -656,9 +760,7 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 
 	if (ap_jv_type(r.root) != AP_JOBJECT)
 		return AP_HF_FAULT(&r, r.root, "key-type", "expected a JSON object");
-	if (ap_hf_member(&r, "text_config"))
-		return AP_HF_FAULT(&r, ap_jv_get(r.root, "text_config"), "model-known",
-			"no graph is built of models of text and images");
+	AP_TRY(enter_text(&r, &settled));
 	settled.batch = o->batch ? o->batch : AP_HF_BATCH;
 	AP_TRY(ap_hf_encoder_read(&r, &settled, &known, out));
 	if (!known) {

@@ -16,7 +16,8 @@ struct ap_hf_keys {
 	struct ap_ctx *ctx;
 	const struct ap_json *doc;
 	const struct ap_jv *root; /* the object whose members are read */
-	const char *type; /* of the model, for messages */
+	const char *type; /* of the model */
+	const char *part; /* type of the whole of which root is a part; NULL: root is the whole */
 	AP_VEC(const char *) asked; /* keys that were looked up */
 };
 

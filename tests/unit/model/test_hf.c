@@ -14,6 +14,7 @@
 #include "harness.h"
 #include "model/decoder.h"
 #include "model/hf.h"
+#include "rule/attr.h"
 
 static struct ap_arena *arena;
 static struct ap_ctx ctx;
@@ -97,6 +98,7 @@ static const struct row {
 	int64_t e, active, f, dense; /* experts, of a token, their width, layers without */
 	int64_t bias, norms; /* elements of biases, and of further norms, in a layer */
 	int64_t shared; /* units of the shared expert */
+	int64_t gates; /* units of a sparse layer beside its experts' weights: its biases, a shared expert's gate */
 	bool choice_bias; /* a number for each expert, stored and not trained */
 	struct {
 		int64_t query, key, plain, turned, value; /* compressed units; of a head */
@@ -145,6 +147,15 @@ static const struct row {
 		"\"moe_intermediate_size\": 24, \"first_k_dense_replace\": 0, \"moe_layer_freq\": 2, ", 64, 4, 4, 4, 0, 96,
 		256, .e = 16, .active = 4, .f = 24, .dense = 2, .norms = 28 + 20, .shared = 24,
 		.choice_bias = true, .latent = {28, 20, 12, 4, 8}},
+	{"gpt_oss", "\"head_dim\": 8, \"num_local_experts\": 4, \"num_experts_per_tok\": 2, \"sliding_window\": 128, "
+		"\"layer_types\": [\"sliding_attention\", \"full_attention\"], \"swiglu_limit\": 7.0, \"attention_bias\": true, ",
+		72, 2, 4, 2, 8, 96, 256, .e = 4, .active = 2, .f = 96, .bias = 4 * 8 + 2 * 2 * 8 + 72, .norms = 4,
+		.gates = 4 + 4 * (2 * 96 + 72)},
+	{"qwen2_moe", "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 24, "
+		"\"shared_expert_intermediate_size\": 40, \"decoder_sparse_step\": 1, \"norm_topk_prob\": false, ", 64, 2, 4, 2,
+		16, 96, 256, .e = 8, .active = 2, .f = 24, .bias = 4 * 16 + 2 * 2 * 16, .shared = 40, .gates = 64},
+	{"glm", "\"head_dim\": 24, \"attention_bias\": true, ", 64, 2, 4, 2, 24, 96, 256, .bias = 8 * 24},
+	{"glm4", "\"head_dim\": 24, \"attention_bias\": false, ", 64, 2, 4, 2, 24, 96, 256, .norms = 2 * 64},
 };
 
 static const char *config(const struct row *r)
@@ -175,7 +186,7 @@ static int64_t attention_of(const struct row *r)
 static int64_t parameters(const struct row *r)
 {
 	int64_t attention = attention_of(r);
-	int64_t sparse = r->e ? r->e * r->h + 3 * r->e * r->h * r->f + 3 * r->h * r->shared : 0;
+	int64_t sparse = r->e ? r->e * r->h + 3 * r->e * r->h * r->f + 3 * r->h * r->shared + r->gates : 0;
 	int64_t dense = 3 * r->h * r->i;
 
 	return r->v * r->h * (2 - r->tied) + r->h + r->l * (attention + 2 * r->h + r->bias + r->norms) +
@@ -186,7 +197,7 @@ static int64_t parameters(const struct row *r)
 static double flops(const struct row *r)
 {
 	int64_t attention = attention_of(r), dense = 3 * r->h * r->i;
-	int64_t sparse = r->e * r->h + 3 * r->active * r->h * r->f + 3 * r->h * r->shared;
+	int64_t sparse = r->e * r->h + 3 * r->active * r->h * r->f + (3 * r->shared + (r->shared && r->gates)) * r->h;
 	int64_t sizes = r->latent.key ? r->latent.plain + r->latent.turned + r->latent.value : 2 * r->d;
 	int64_t products = r->l * attention + r->v * r->h +
 		(r->e ? (r->l - r->dense) * sparse + r->dense * dense : r->l * dense);
@@ -563,6 +574,14 @@ START_TEST(names_of_checkpoints)
 		{15, {"model.layers.0.self_attn.k_norm.weight"}},
 		{16, {"model.layers.0.mlp.gate_proj.weight", "model.layers.1.self_attn.q_proj.weight",
 			"model.layers.1.mlp.shared_experts.down_proj.weight"}},
+		{19, {"model.layers.0.self_attn.sinks", "model.layers.0.mlp.router.weight", "model.layers.0.mlp.router.bias",
+			"model.layers.0.mlp.experts.gate_up_proj", "model.layers.0.mlp.experts.gate_up_proj_bias",
+			"model.layers.1.mlp.experts.down_proj", "model.layers.1.mlp.experts.down_proj_bias",
+			"model.layers.1.self_attn.o_proj.bias"}},
+		{20, {"model.layers.0.mlp.shared_expert_gate.weight", "model.layers.0.mlp.shared_expert.up_proj.weight",
+			"model.layers.0.mlp.experts.up_proj.weight", "model.layers.1.self_attn.k_proj.bias"}},
+		{22, {"model.layers.0.post_self_attn_layernorm.weight", "model.layers.0.post_mlp_layernorm.weight",
+			"model.layers.0.mlp.gate_up_proj.weight"}},
 		{17, {"model.layers.0.self_attn.q_a_proj.weight", "model.layers.0.self_attn.q_a_layernorm.weight",
 			"model.layers.0.self_attn.q_b_proj.weight", "model.layers.0.self_attn.kv_a_proj_with_mqa.weight",
 			"model.layers.0.self_attn.kv_a_layernorm.weight", "model.layers.0.self_attn.kv_b_proj.weight",
@@ -654,6 +673,16 @@ static const struct damage {
 		AP_MEANING},
 	{"\"llama\"", "\"gpt2\", \"activation_function\": \"silu\"", "/activation_function: expected \"gelu\" or "
 		"\"relu\"", AP_MEANING},
+	{"\"llama\"", "\"gemma3\", \"text_config\": 7", "/text_config: expected an object", AP_MEANING},
+	{"\"llama\"", "\"gpt_oss\"", "no key \"num_local_experts\"", AP_MEANING},
+	{"\"llama\"", "\"gpt_oss\", \"num_local_experts\": 4, \"num_experts_per_tok\": 5", "/num_experts_per_tok: 5 experts of "
+		"a token, of 4 that there are", AP_MEANING},
+	{"\"llama\"", "\"gpt_oss\", \"num_local_experts\": 4, \"num_experts_per_tok\": 2, \"num_key_value_heads\": 4, "
+		"\"sliding_window\": -1",
+		"/sliding_window: expected an integer from 1", AP_MEANING},
+	{"\"llama\"", "\"qwen2_moe\", \"num_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8",
+		"no key \"shared_expert_intermediate_size\"", AP_MEANING},
+	{"\"llama\"", "\"glm4\", \"head_dim\": 0", "/head_dim: expected an integer from 1", AP_MEANING},
 	{"\"llama\"", "\"deepseek_v3\"", "no key \"qk_nope_head_dim\"", AP_MEANING},
 	{"\"llama\"", LATENT "\"qk_rope_head_dim\": 5", "/qk_rope_head_dim: rotary positions turn pairs of units, of which "
 		"there are 5", AP_MEANING},
@@ -719,8 +748,8 @@ START_TEST(warnings)
 {
 	static const struct damage odd[] = {
 		{"\"llama\"", "\"yi\"", "warning: config.json:2:15: /model_type: unknown model type \"yi\", built as llama", AP_OK},
-		{"\"vocab_size\"", "\"sliding_window\": 64, \"vocab_size\"", "layers that attend to 64 tokens are built as "
-			"attending to all 4096 of a sample", AP_OK},
+		{"\"vocab_size\"", "\"sliding_window\": 64, \"vocab_size\"", "small operators of layers that attend to 64 "
+			"tokens work through all 4096 of a sample and mask the others", AP_OK},
 	};
 	const struct ap_hf_options o = {.batch = 1, .dtype = AP_DTYPE_COUNT, .name = "net"};
 	struct ap_decoder out;
@@ -733,6 +762,76 @@ START_TEST(warnings)
 		ck_assert_int_eq(read_text(text, &o, &out), AP_OK);
 		ck_assert_msg(strstr(messages(), odd[i].message) != NULL, "%s", messages());
 	}
+}
+END_TEST
+
+/* Which layers see how many tokens, by type. */
+static const struct {
+	const char *more;
+	int64_t window[6];
+} windows[] = {
+	{"\"model_type\": \"mistral\"", {16, 16, 16, 16, 16, 16}},
+	{"\"model_type\": \"qwen2\"", {0}},
+	{"\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"max_window_layers\": 4", {0, 0, 0, 0, 16, 16}},
+	{"\"model_type\": \"gemma2\", \"head_dim\": 16", {16, 0, 16, 0, 16, 0}},
+	{"\"model_type\": \"gemma3_text\", \"head_dim\": 16", {16, 16, 16, 16, 16, 0}},
+	{"\"model_type\": \"gemma3_text\", \"head_dim\": 16, \"sliding_window_pattern\": 3", {16, 16, 0, 16, 16, 0}},
+	{"\"model_type\": \"qwen3\", \"use_sliding_window\": true, \"layer_types\": [\"full_attention\", "
+		"\"sliding_attention\", \"full_attention\", \"full_attention\", \"full_attention\", "
+		"\"sliding_attention\"]", {0, 16, 0, 0, 0, 16}},
+};
+
+START_LOOP_TEST(layers_have_windows, AP_COUNT(windows))
+{
+	const struct ap_graph *g = load(build(ap_arena_printf(arena, "{%s, \"hidden_size\": 64, \"num_hidden_layers\": 6, "
+		"\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 96, \"vocab_size\": 100, "
+		"\"sliding_window\": 16, \"torch_dtype\": \"bfloat16\"}", windows[_i].more)));
+	size_t layer = 0;
+
+	ck_assert_str_eq(messages(), "");
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (!strcmp(g->node[i].type, "FlashAttentionScore")) {
+			const struct ap_attrs *a = &g->node[i].attrs;
+			bool band = ap_attr_int(a, "sparse_mode", 0) == 4;
+
+			ck_assert_int_eq(band ? ap_attr_int(a, "pre_tokens", 0) + 1 : 0, windows[_i].window[layer]);
+			ck_assert_int_eq(ap_attr_int(a, "next_tokens", -1), band ? 0 : -1);
+			layer++;
+		}
+	ck_assert_uint_eq(layer, 6);
+}
+END_TEST
+
+/* The part for text of a model of text and images, whose keys have defaults. */
+START_TEST(part_for_text)
+{
+	const struct ap_hf_options o = {.batch = 1, .sequence = 8, .dtype = AP_DTYPE_COUNT, .name = "net"};
+	struct ap_decoder d;
+
+	ck_assert_int_eq(read_text("{\"model_type\": \"gemma3\", \"torch_dtype\": \"float16\", \"text_config\": {"
+		"\"model_type\": \"gemma3_text\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+		"\"intermediate_size\": 96}, \"vision_config\": {\"hidden_size\": 32}}", &o, &d), AP_OK);
+	ck_assert_int_eq(d.vocabulary, 262208);
+	ck_assert_int_eq(d.heads, 8);
+	ck_assert_int_eq(d.kv_heads, 4);
+	ck_assert_int_eq(d.head_size, 256);
+	ck_assert_int_eq(d.dtype, AP_FLOAT16);
+	ck_assert(d.tied);
+	ck_assert_str_eq(d.names->blocks, "language_model.model.layers");
+	ck_assert_ptr_nonnull(strstr(messages(), "/vision_config: the part for text is built; "
+		"the part for images is left out"));
+}
+END_TEST
+
+START_TEST(small_operators_have_sinks)
+{
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .dtype = AP_FLOAT32, .name = "net"};
+	const struct row *r = &rows[19];
+	struct ap_decoder d;
+
+	ck_assert_str_eq(r->type, "gpt_oss");
+	ck_assert_int_eq(read_text(config(r), &o, &d), AP_OK);
+	ck_assert_int_eq(load(ap_model_decoder(arena, &d))->parameters, parameters(r));
 }
 END_TEST
 
