@@ -321,15 +321,13 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 	struct ap_json *doc;
 
 	AP_TRY(ap_launch_document(ctx, language, in->path, in->text, in->len, &doc));
-	if (language != AP_LAUNCH_MEGATRON)
-		return ap_path_fault(ctx, AP_USAGE, in->path, ap_arena_printf(ctx->arena,
-			"is %s, of which no network is built; expected GRAPH as well",
-			ap_launch_text(language)));
 	if (!set->batch)
-		return ap_path_fault(ctx, AP_USAGE, in->path,
-			"says no samples of a step: neither global_batch_size, nor micro_batch_size with the "
-			"number of devices; expected --batch");
-	AP_TRY(ap_launched_megatron(ctx, doc, &asked, &net));
+		return ap_path_fault(ctx, AP_USAGE, in->path, language == AP_LAUNCH_MEGATRON
+			? "says no samples of a step: neither global_batch_size, nor micro_batch_size with "
+			"the number of devices; expected --batch"
+			: "says no samples of a step: no batch_size in runner_config; expected --batch");
+	AP_TRY((language == AP_LAUNCH_MEGATRON ? ap_launched_megatron : ap_launched_mindformers)(ctx, doc,
+		&asked, &net));
 	return write_net(ctx, set, &net, name, out);
 }
 

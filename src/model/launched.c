@@ -32,6 +32,7 @@ static double largest(const struct ap_decoder *d)
 static enum ap_status finish(struct ap_hf_keys *r, struct ap_decoder *d, const struct ap_jv *heads,
 	const struct ap_jv *sequence, struct ap_hf_net *out)
 {
+	AP_TRY(ap_diag_status(r->ctx->diag));
 	if (d->heads % d->kv_heads)
 		(void)AP_HF_FAULT(r, heads, "key-range", "%" PRId64 " heads in %" PRId64
 			" groups that share keys: the groups must divide the heads", d->heads, d->kv_heads);
@@ -292,4 +293,208 @@ enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *do
 	d->dtype = o->dtype != AP_DTYPE_COUNT ? o->dtype : on(r, "bf16") ? AP_BFLOAT16
 		: on(r, "fp16") ? AP_FLOAT16 : AP_FLOAT32;
 	return finish(r, d, said(r, "num_attention_heads"), said(r, "seq_length"), out);
+}
+
+/* ---- MindFormers ---- */
+
+static const struct ap_decoder_names llama_names = {.top = "LlamaForCausalLM", .body = "model-LlamaModel",
+	.embedding_cell = "tok_embeddings-LlamaEmbedding",
+	.embedding = "model.tok_embeddings.embedding_weight", .block_class = "LLamaDecodeLayer",
+	.blocks_cell = "layers", .blocks = "model.layers", .attention = "attention",
+	.attention_class = "LLamaAttention", .query = "wq", .key = "wk", .value = "wv", .qkv = "w_qkv",
+	.output = "wo", .norm_class = "LlamaRMSNorm", .norm1 = "attention_norm", .norm2 = "ffn_norm",
+	.feed_forward = "feed_forward", .feed_forward_class = "LLamaFeedForward", .gate = "w1", .up = "w3",
+	.down = "w2", .experts_part = "feed_forward", .final_cell = "norm_out",
+	.final_norm = "model.norm_out", .head = "lm_head"},
+	gpt2_names = {.top = "GPT2LMHeadModel", .body = "backbone-GPT2Model",
+	.embedding_cell = "embedding-GPTEmbeddingLayer",
+	.embedding = "backbone.embedding.word_embedding.embedding_table",
+	.positions = "backbone.embedding.position_embedding.embedding_table",
+	.block_class = "GPTTransformerDecoderLayer", .blocks_cell = "blocks", .blocks = "backbone.blocks",
+	.attention = "attention", .attention_class = "MultiHeadAttention", .query = "dense1", .key = "dense2",
+	.value = "dense3", .output = "projection", .norm_class = "LayerNorm", .norm1 = "layernorm1",
+	.norm2 = "layernorm2", .feed_forward = "output", .feed_forward_class = "FeedForward",
+	.up = "mapping", .down = "projection", .final_cell = "layernorm",
+	.final_norm = "backbone.layernorm", .head = "head"};
+
+static const struct ap_experts_names llama_experts = {.router = "router.dense", .selection_bias = "topk_bias",
+	.experts = "ffn", .gate = "w1", .up = "w3", .down = "w2", .shared = "shared_experts",
+	.shared_gate = "shared_experts_gate"};
+
+/* Keys that change the network, and that are not built. */
+static const char *const mindformers_others[] = {"multi_latent_attention", "q_lora_rank", "kv_lora_rank",
+	"mtp_depth", "num_nextn_predict_layers", "mtp_num_layers", "pet_config", "vision_model", "llm_model",
+	"sandwich_norm", "window_size", "sliding_window"};
+
+static const struct kind { /* of network, by what the name of its class begins with */
+	const char *begin;
+	bool gpt; /* layer norms, biases, learned positions */
+	bool qkv_bias, normed; /* where no key says it: biases, norms of queries and keys */
+} kinds[] = {
+	{"Llama", false, false, false},
+	{"Mixtral", false, false, false},
+	{"Mistral", false, false, false},
+	{"Yi", false, false, false},
+	{"Qwen3", false, false, true},
+	{"Qwen", false, true, false},
+	{"GPT2", true, false, false},
+};
+
+static bool begins_with(const char *s, const char *begin)
+{
+	while (*begin && (*s | 0x20) == (*begin | 0x20)) {
+		s++;
+		begin++;
+	}
+	return !*begin;
+}
+
+/* The kind that model_config.type, model_type or arch.type names; without any it is Llama's. */
+static const struct kind *find_kind(struct ap_hf_keys *r, const struct ap_jv *model)
+{
+	const struct ap_jv *arch = ap_jv_get(model, "arch"), *v = ap_hf_one_of(r, (ap_hf_keys_of){"type",
+		"model_type"});
+
+	if (!v && arch && ap_jv_type(arch) == AP_JOBJECT)
+		v = ap_jv_get(arch, "type");
+	if (!v)
+		return kinds;
+	for (size_t i = 0; ap_jv_type(v) == AP_JSTRING && i < AP_COUNT(kinds); i++)
+		if (begins_with(ap_jv_str(v), kinds[i].begin))
+			return &kinds[i];
+	(void)AP_HF_FAULT(r, v, "model-known",
+		"no network of this type is built of a MindFormers YAML; GRAPH may say it");
+	return kinds;
+}
+
+/* Units of Llama's feed-forward part where no key says them: two thirds of 4 h, by a factor, in whole
+ * multiples. */
+static int64_t llama_inner(struct ap_hf_keys *r, int64_t hidden)
+{
+	const struct ap_jv *factor = ap_hf_member(r, "ffn_dim_multiplier");
+	int64_t step = ap_hf_count(r, (ap_hf_keys_of){"multiple_of"}, AP_HF_MOST, 256), wide = 4 * hidden;
+
+	if (factor && (ap_jv_type(factor) != AP_JNUMBER || ap_jv_double(factor) <= 0 ||
+		ap_jv_double(factor) > 1000)) {
+		(void)AP_HF_FAULT(r, factor, "key-range", "expected a number above 0, at most 1000");
+		return 1;
+	}
+	wide = factor ? (int64_t)((ap_jv_double(factor) + 0.01) * (double)wide) : wide;
+	wide = 2 * wide / 3;
+	return (wide + step - 1) / step * step;
+}
+
+static void mindformers_experts(struct ap_hf_keys *r, const struct ap_jv *section, bool legacy,
+	struct ap_decoder *d)
+{
+	static ap_hf_keys_of counts = {"expert_num", "n_routed_experts", "num_experts", "num_moe_experts"},
+		actives = {"num_experts_chosen", "num_experts_per_tok", "moe_router_topk"},
+		widths = {"moe_intermediate_size", "moe_ffn_hidden_size"},
+		dense = {"first_k_dense_replace"}, shared = {"moe_shared_expert_intermediate_size"},
+		copies = {"shared_expert_num", "n_shared_experts"};
+	struct ap_hf_keys apart = {.ctx = r->ctx, .doc = r->doc, .root = section};
+	const struct ap_jv *room;
+	struct ap_experts *e = &d->experts;
+	bool *sparse;
+
+	if (!ap_hf_one_of(r, counts) && section && ap_jv_type(section) == AP_JOBJECT)
+		r = &apart;
+	if (ap_hf_count(r, counts, AP_HF_MOST, 1) == 1)
+		return;
+	room = ap_hf_member(r, "capacity_factor");
+	*e = (struct ap_experts){.names = legacy ? &llama_experts : &megatron_experts[1],
+		.way = AP_EXPERTS_MOVED, .count = ap_hf_count(r, counts, AP_HF_MOST, 1),
+		.active = ap_hf_count(r, actives, AP_HF_MOST, 1),
+		.inner = ap_hf_count(r, widths, AP_HF_MOST, d->inner), .rescale = true,
+		.activation = d->activation};
+	e->shared_inner = ap_hf_one_of(r, shared) ? ap_hf_count(r, shared, AP_HF_MOST, 0)
+		: ap_hf_one_of(r, copies) ? ap_hf_count(r, copies, 1 << 10, 0) * e->inner : 0;
+	if (room && ap_jv_type(room) == AP_JNUMBER && ap_jv_double(room) > 0)
+		e->capacity = ap_jv_double(room);
+	if (e->capacity > 1000)
+		(void)AP_HF_FAULT(r, room, "key-range", "expected at most 1000");
+	if (!ap_hf_one_of(r, dense))
+		return;
+	sparse = AP_NEW_N(r->ctx->arena, bool, (size_t)d->layers);
+	for (int64_t i = ap_hf_count(r, dense, AP_HF_LAYERS_MOST, 0); i < d->layers; i++)
+		sparse[i] = true;
+	d->sparse = sparse;
+}
+
+static void mindformers_block(struct ap_hf_keys *r, const struct kind *kind, bool legacy,
+	struct ap_decoder *d)
+{
+	bool biases = kind->gpt || ap_hf_flag(r, "add_bias_linear", false);
+	bool qkv = ap_hf_flag(r, "qkv_has_bias", ap_hf_flag(r, "add_qkv_bias", biases || kind->qkv_bias));
+	bool normed = ap_hf_flag(r, "qk_layernorm", kind->normed);
+
+	d->names = kind->gpt ? &gpt2_names : legacy && !normed ? &llama_names : &megatron_names[1][normed];
+	d->norm = kind->gpt ? AP_NORM_LAYER : AP_NORM_RMS;
+	d->activation = ap_hf_activation(r, kind->gpt);
+	d->qkv_bias = qkv;
+	d->output_bias = ap_hf_flag(r, "attn_proj_has_bias", biases);
+	d->inner_bias = biases;
+	d->tied = ap_hf_flag(r, "tie_word_embeddings", kind->gpt);
+	d->fused_qkv = ap_hf_flag(r, "qkv_concat", d->names->query == NULL) || !d->names->query;
+	d->rotary = !kind->gpt;
+	if (kind->gpt)
+		d->positions = ap_hf_count(r, (ap_hf_keys_of){"max_position_embeddings", "seq_length"},
+			AP_HF_MOST, 0);
+}
+
+enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_launched_options *o, struct ap_hf_net *out)
+{
+	static ap_hf_keys_of layers = {"num_layers", "num_hidden_layers"},
+		heads = {"num_heads", "num_attention_heads"},
+		kv_heads = {"n_kv_heads", "num_key_value_heads", "num_query_groups"},
+		sizes = {"head_dim", "kv_channels"}, inner = {"intermediate_size", "ffn_hidden_size"},
+		sequences = {"seq_length"};
+	const struct ap_jv *top = ap_json_root(doc), *model = ap_jv_get(top, "model"), *v;
+	const struct ap_jv *section = model && ap_jv_type(model) == AP_JOBJECT ? ap_jv_get(model,
+		"model_config") : NULL, *route = ap_jv_get(top, "use_legacy");
+	struct ap_hf_keys keys = {.ctx = ctx, .doc = doc, .root = section}, *r = &keys;
+	bool legacy = !route || ap_jv_type(route) != AP_JBOOL || ap_jv_bool(route);
+	struct ap_decoder *d = AP_NEW(ctx->arena, struct ap_decoder);
+	const struct kind *kind;
+
+	if (!section || ap_jv_type(section) != AP_JOBJECT)
+		return ap_json_report(ctx, doc, top, AP_ERROR, AP_USAGE, NULL, NULL,
+			"no section model.model_config says the network; expected GRAPH as well");
+	*d = (struct ap_decoder){.name = o->name, .batch = o->batch};
+	kind = find_kind(r, model);
+	for (size_t i = 0; i < AP_COUNT(mindformers_others); i++) {
+		v = ap_hf_member(r, mindformers_others[i]);
+		if (v && !(ap_jv_type(v) == AP_JBOOL && !ap_jv_bool(v)) && !(ap_jv_type(v) == AP_JNUMBER &&
+			ap_jv_double(v) == 0))
+			(void)AP_HF_FAULT(r, v, "model-known",
+				"changes the network, and is not built; GRAPH may say it");
+	}
+	d->layers = ap_hf_count(r, layers, AP_HF_LAYERS_MOST, 0);
+	d->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
+	d->heads = ap_hf_count(r, heads, AP_HF_MOST, 0);
+	d->kv_heads = ap_hf_count(r, kv_heads, AP_HF_MOST, d->heads);
+	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, 0);
+	if (!ap_hf_one_of(r, sizes) && d->hidden % d->heads)
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, heads), "key-range",
+			"%" PRId64 " heads do not divide hidden_size %" PRId64, d->heads, d->hidden);
+	d->head_size = ap_hf_count(r, sizes, AP_HF_MOST, d->hidden >= d->heads ? d->hidden / d->heads : 1);
+	d->inner = ap_hf_one_of(r, inner) ? ap_hf_count(r, inner, INT64_C(4) * AP_HF_MOST, 0)
+		: kind->gpt ? d->hidden * ap_hf_count(r, (ap_hf_keys_of){"expand_ratio"}, 1 << 10, 4)
+		: llama_inner(r, d->hidden);
+	mindformers_block(r, kind, legacy, d);
+	mindformers_experts(r, ap_jv_get(top, "moe_config"), legacy && d->names == &llama_names, d);
+	d->sequence = o->sequence ? o->sequence : ap_hf_count(r, sequences, AP_HF_MOST, 0);
+	d->flash = o->flash || (!o->small && ap_hf_flag(r, "use_flash_attention", !legacy));
+	v = ap_hf_member(r, "compute_dtype");
+	d->dtype = o->dtype != AP_DTYPE_COUNT ? o->dtype : !v ? legacy ? AP_FLOAT16 : AP_BFLOAT16
+		: ap_jv_type(v) == AP_JSTRING ? ap_dtype_find(ap_jv_str(v)) : AP_DTYPE_COUNT;
+	if (d->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(d->dtype)) {
+		(void)AP_HF_FAULT(r, v, "key-range", "expected float16, bfloat16 or float32");
+		d->dtype = AP_FLOAT16;
+	}
+	if (d->experts.count && d->inner_bias)
+		(void)AP_HF_FAULT(r, ap_hf_member(r, "add_bias_linear"), "model-known",
+			"experts with biases are not built; expected False");
+	return finish(r, d, ap_hf_one_of(r, heads), ap_hf_one_of(r, sequences), out);
 }

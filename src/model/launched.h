@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks as the arguments of Megatron-LM describe them: the dimensions of the network that is trained. */
+/* Networks as the arguments of Megatron-LM and the YAML of MindFormers describe them. */
 #ifndef AP_MODEL_LAUNCHED_H
 #define AP_MODEL_LAUNCHED_H
 
@@ -21,6 +21,14 @@ struct ap_launched_options {
  * no number, out of range or contradicts another; networks that are not built (AP_MEANING). O(members).
  */
 enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_launched_options *options, struct ap_hf_net *out);
+
+/*
+ * The network of a MindFormers YAML: its sections model.model_config and moe_config, under the names of both
+ * routes (use_legacy). Parameters have compute_dtype. Reports as ap_launched_megatron() does; AP_USAGE if
+ * there is no model_config.
+ */
+enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_launched_options *options, struct ap_hf_net *out);
 
 #endif

@@ -13,6 +13,9 @@ static const char *word(size_t i)
 #undef WORD
 #undef COPY
 #undef UNSAID
+		"model:", "  model_config:", "    num_layers: 2", "    hidden_size: 8", "    num_heads: 2",
+		"    vocab_size: 9", "    seq_length: 8", "    type: GPT2Config", "    multiple_of: 4",
+		"    ffn_dim_multiplier: 1e9", "    n_kv_heads: 1", "moe_config: {expert_num: 2}", "use_legacy: False",
 		"--num-layers 2", "--hidden-size 8", "--num-attention-heads 2", "--seq-length 8", "--vocab-size 9",
 		"--position-embedding-type rope", "--swiglu", "--disable-bias-linear", "--num-experts 2",
 		"--moe-layer-freq", "--global-batch-size 4", "--tensor-model-parallel-size", "--micro-batch-size", "<<", "&a", "*a", "${TP:-8}",

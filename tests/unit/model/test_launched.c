@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks of Megatron's arguments: parameters by formula, and what is no network. */
+/* Networks of Megatron's arguments and of MindFormers' YAML: parameters by formula, and what is no network. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -132,6 +132,79 @@ START_TEST(megatron_experts)
 }
 END_TEST
 
+#define MODEL(more) "{\"use_legacy\": true, \"model\": {\"arch\": {\"type\": \"LlamaForCausalLM\"}, " \
+	"\"model_config\": {\"num_layers\": 3, \"hidden_size\": 96, \"num_heads\": 6, " \
+	"\"vocab_size\": 500, \"seq_length\": 32" more
+
+/* Two thirds of 4 h in whole 256s is 256; with a factor, 1.31 x 384 = 503, of it 335, in whole 64s 384. */
+START_TEST(mindformers_llama)
+{
+	const int64_t v = 500, attention = 2 * H * H + 2 * 2 * D * H, bias = A * D + 2 * 2 * D;
+	struct ap_decoder d;
+	const struct ap_graph *g = load(ap_launched_mindformers, MODEL("}}}"), &d);
+
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (4 * H * H + 3 * H * 256 + 2 * H) + H);
+	ck_assert_int_eq(d.dtype, AP_FLOAT16);
+	ck_assert(!d.flash);
+	g = load(ap_launched_mindformers, MODEL(", \"n_kv_heads\": 2, \"multiple_of\": 64, "
+		"\"ffn_dim_multiplier\": 1.3, \"qkv_has_bias\": true, \"use_flash_attention\": true, "
+		"\"compute_dtype\": \"bfloat16\", \"tie_word_embeddings\": true}}}"), &d);
+	ck_assert_int_eq(g->parameters, v * H + L * (attention + bias + 3 * H * 384 + 2 * H) + H);
+	ck_assert_int_eq(d.dtype, AP_BFLOAT16);
+	ck_assert(d.flash);
+}
+END_TEST
+
+/* The other route: names of Hugging Face, flash and bfloat16 where no key says otherwise. */
+START_TEST(mindformers_qwen3)
+{
+	const int64_t v = 500, head = 24;
+	const int64_t attention = 2 * A * head * H + 2 * 2 * head * H + 2 * head;
+	struct ap_decoder d;
+	const struct ap_graph *g = load(ap_launched_mindformers, "{\"use_legacy\": false, \"model\": "
+		"{\"model_config\": {\"model_type\": \"qwen3\", \"num_hidden_layers\": 3, \"hidden_size\": 96, "
+		"\"num_attention_heads\": 6, \"num_key_value_heads\": 2, \"head_dim\": 24, "
+		"\"intermediate_size\": 200, \"vocab_size\": 500, \"seq_length\": 32}}}", &d);
+
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (attention + 3 * H * F + 2 * H) + H);
+	ck_assert_int_eq(d.dtype, AP_BFLOAT16);
+	ck_assert(d.flash && d.fused_qkv);
+}
+END_TEST
+
+START_TEST(mindformers_experts)
+{
+	const int64_t v = 500, attention = 4 * H * H, sparse = E * H + 3 * E * H * F;
+	const int64_t fine = E * H + 3 * E * H * FE + 3 * H * 2 * FE;
+	struct ap_decoder d;
+	const struct ap_graph *g = load(ap_launched_mindformers, MODEL(", \"intermediate_size\": 200}}, "
+		"\"moe_config\": {\"expert_num\": 4, \"num_experts_chosen\": 2, "
+		"\"capacity_factor\": 1.5}}"), &d);
+
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (attention + sparse + 2 * H) + H);
+	ck_assert(d.experts.active == 2 && d.experts.capacity == 1.5);
+	g = load(ap_launched_mindformers, MODEL(", \"intermediate_size\": 200, \"n_routed_experts\": 4, "
+		"\"num_experts_per_tok\": 3, \"moe_intermediate_size\": 56, \"n_shared_experts\": 2, "
+		"\"first_k_dense_replace\": 1}}}"), &d);
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (attention + 2 * H) + 2 * fine + 3 * H * F + H);
+	g = load(ap_launched_mindformers, MODEL(", \"intermediate_size\": 200}}, "
+		"\"moe_config\": {\"expert_num\": 1}}"), &d);
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (attention + 3 * H * F + 2 * H) + H);
+}
+END_TEST
+
+START_TEST(mindformers_gpt2)
+{
+	const int64_t v = 500, layer = 12 * H * H + 13 * H;
+	struct ap_decoder d;
+	const struct ap_graph *g = load(ap_launched_mindformers, "{\"model\": {\"model_config\": "
+		"{\"type\": \"GPT2Config\", \"num_layers\": 3, \"hidden_size\": 96, \"num_heads\": 6, "
+		"\"vocab_size\": 500, \"seq_length\": 32}}}", &d);
+
+	ck_assert_int_eq(g->parameters, v * H + S * H + L * layer + 2 * H);
+}
+END_TEST
+
 /* Options of ours win over the file's words. */
 START_TEST(options_win)
 {
@@ -176,6 +249,16 @@ static const struct fault {
 		"5 experts of a token, of 4"},
 	{ap_launched_megatron, "{\"num_layers\": 2, \"hidden_size\": 97, \"num_attention_heads\": 6, "
 		"\"seq_length\": 32, \"vocab_size\": 9}", "6 heads do not divide hidden_size 97"},
+	{ap_launched_mindformers, MODEL(", \"q_lora_rank\": 32}}}"), "/q_lora_rank: changes the network"},
+	{ap_launched_mindformers, MODEL(", \"num_hidden_layers\": 4}}}"),
+		"/num_hidden_layers: contradicts \"num_layers\", which is 3"},
+	{ap_launched_mindformers, MODEL(", \"type\": \"DeepseekV3Config\"}}}"),
+		"/type: no network of this type"},
+	{ap_launched_mindformers, MODEL(", \"compute_dtype\": \"int8\"}}}"), "/compute_dtype: expected float16"},
+	{ap_launched_mindformers, MODEL(", \"ffn_dim_multiplier\": -1}}}"), "expected a number above 0"},
+	{ap_launched_mindformers, MODEL(", \"n_kv_heads\": 4}}}"), "6 heads in 4 groups"},
+	{ap_launched_mindformers, "{\"model\": {\"model_config\": {\"hidden_size\": 96}}}",
+		"/model/model_config: no key \"num_layers\", or null"},
 };
 
 START_TEST(faults)
