@@ -2,30 +2,30 @@
 #include "model/launched.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "model/decoder.h"
 #include "model/hf_keys.h"
 
-enum { TABLES = 4 }; /* a network's largest tensor has at most so many times what two dimensions make */
-
 static struct ap_model *make_decoder(struct ap_arena *arena, const void *dimensions)
 {
 	return ap_model_decoder(arena, dimensions);
 }
 
-/* Elements of the largest tensor, about: logits, what attention keeps without flash, tokens of experts. */
+/* Elements of the largest tensor, about: what a layer computes, scores, weights. */
 static double largest(const struct ap_decoder *d)
 {
-	double tokens = (double)d->batch * (double)d->sequence, active = (double)d->experts.active;
-	double widths[] = {(double)d->vocabulary, (double)d->inner, (double)d->hidden * (active + 1),
-		(double)d->experts.inner * active, (double)d->heads * (double)d->head_size,
-		d->flash ? 0 : (double)d->heads * (double)d->sequence}, most = 0;
+	const struct ap_experts *e = &d->experts;
+	double copies = (double)(e->active > 0 ? e->active : 1);
+	double rows = (double)d->batch * (double)d->sequence * copies;
+	double width = (double)d->hidden + (double)d->inner + (double)d->vocabulary + (double)d->positions +
+		(double)e->inner + (double)e->shared_inner + (double)e->count +
+		2 * ((double)d->heads + 2 * (double)d->kv_heads) * (double)d->head_size;
 
-	for (size_t i = 0; i < AP_COUNT(widths); i++)
-		most = widths[i] > most ? widths[i] : most;
-	return TABLES * tokens * most;
+	return fmax(fmax(rows * width, rows * (double)d->heads * (double)d->sequence),
+		width * width * (double)(e->count + 1));
 }
 
 /* What is the same of all launchers, once the dimensions are read. */

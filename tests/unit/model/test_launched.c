@@ -249,6 +249,11 @@ static const struct fault {
 		"5 experts of a token, of 4"},
 	{ap_launched_megatron, "{\"num_layers\": 2, \"hidden_size\": 97, \"num_attention_heads\": 6, "
 		"\"seq_length\": 32, \"vocab_size\": 9}", "6 heads do not divide hidden_size 97"},
+	{ap_launched_megatron, "{\"num_layers\": 2, \"hidden_size\": 200000000, \"num_attention_heads\": 2, "
+		"\"seq_length\": 32, \"vocab_size\": 9, \"max_position_embeddings\": 64}",
+		"more than 10^17 elements"},
+	{ap_launched_mindformers, MODEL("}}, \"moe_config\": {\"expert_num\": 268435456, "
+		"\"moe_intermediate_size\": 268435456}}"), "more than 10^17 elements"},
 	{ap_launched_mindformers, MODEL(", \"q_lora_rank\": 32}}}"), "/q_lora_rank: changes the network"},
 	{ap_launched_mindformers, MODEL(", \"num_hidden_layers\": 4}}}"),
 		"/num_hidden_layers: contradicts \"num_layers\", which is 3"},
