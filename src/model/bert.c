@@ -107,8 +107,7 @@ static ap_id sentence_loss(const struct bert *l, ap_id pooled)
 	struct ap_model *m = l->e.m;
 	ap_id labels = ap_model_input(m, "next_sentence_labels", AP_MODEL_SHAPE(AP_INT32, l->e.batch));
 	ap_id y = ap_model_dense(m, ap_model_scope(m, l->nsp, "dense-Dense"), l->names->sentence_dense,
-		pooled, 2,
-		"logits");
+		pooled, 2, "logits");
 
 	y = ap_model_cross_entropy(m, l->nsp, y, labels);
 	return ap_model_reduce(m, l->nsp, "ReduceMean", y, 1, false, "loss");
@@ -127,10 +126,9 @@ struct ap_model *ap_model_bert_of(struct ap_arena *arena, const struct ap_bert *
 {
 	struct ap_model *m = ap_model_create(arena, p->name, "lamb");
 	struct bert l = {.p = p, .names = p->names, .e = {.m = m, .names = &p->names->block,
-		.batch = p->batch,
-		.sequence = p->sequence, .hidden = p->hidden, .inner = p->inner, .dtype = p->dtype,
-		.fused = p->flash, .post_norm = true, .activation = p->activation, .torch = p->torch,
-		.dropout = p->dropout, .memory = AP_NONE,
+		.batch = p->batch, .sequence = p->sequence, .hidden = p->hidden, .inner = p->inner,
+		.dtype = p->dtype, .fused = p->flash, .post_norm = true, .activation = p->activation,
+		.torch = p->torch, .dropout = p->dropout, .memory = AP_NONE,
 		.attention = {.heads = p->heads, .size = p->hidden / p->heads, .dropout = p->dropout}}};
 	ap_id x, words = AP_NONE, sentences = AP_NONE, pooled;
 

@@ -27,7 +27,6 @@ struct ap_bert {
 	enum ap_model_activation activation; /* without a gate */
 	bool pooled; /* the first word's result passes the pooler */
 	bool words, sentences; /* heads; without any, the loss is the mean of what the pooler gives */
-	int64_t masked; /* words of a sample that the head predicts; 0: all, with weights */
 	bool torch; /* norms have weight and bias */
 	bool flash, fused;
 	double dropout;

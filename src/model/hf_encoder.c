@@ -24,9 +24,8 @@ static void check_heads(struct ap_hf_keys *r, int64_t heads, int64_t hidden)
 			"%" PRId64 " heads do not divide hidden_size of %" PRId64, heads, hidden);
 }
 
-/* The class that the configuration names, one of these,
-	the first where it names none; NULL ends them. Returns
- * its number. */
+/* The number of the class that the configuration names, of these, or of the first where it names none; NULL
+ * ends them. */
 static size_t class_of(struct ap_hf_keys *r, const char *const *classes)
 {
 	const struct ap_jv *list = ap_hf_member(r, "architectures"), *v;
@@ -80,15 +79,13 @@ static enum ap_status read_bert(struct ap_hf_keys *r, const struct ap_hf_options
 		.sentence_dense = "cls.seq_relationship"};
 	static const char *const classes[] = {"BertModel", "BertForMaskedLM", "BertForPreTraining", NULL};
 	static const char *const idle[] = {"pooler_fc_size", "pooler_num_attention_heads",
-		"pooler_num_fc_layers",
-		"pooler_size_per_head", "pooler_type", "directionality", NULL};
+		"pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality", NULL};
 	struct ap_bert *b = AP_NEW(r->ctx->arena, struct ap_bert);
 	const struct ap_jv *positions = ap_hf_member(r, "position_embedding_type");
 	size_t class = class_of(r, classes);
 
 	*b = (struct ap_bert){.name = o->name, .names = &names, .batch = o->batch, .flash = o->flash,
-		.torch = true,
-		.pooled = class != 1, .words = class > 0, .sentences = class == 2};
+		.torch = true, .pooled = class != 1, .words = class > 0, .sentences = class == 2};
 	b->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
 	b->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
 	b->heads = ap_hf_count(r, ap_hf_head_keys, AP_HF_MOST, 0);
@@ -101,18 +98,17 @@ static enum ap_status read_bert(struct ap_hf_keys *r, const struct ap_hf_options
 	ap_hf_want(r, "is_decoder", false, "BERT as a decoder");
 	ap_hf_want(r, "add_cross_attention", false, "attention to another model");
 	ap_hf_want(r, "tie_word_embeddings", true, "a head with a table of its own");
-	if (positions && (ap_jv_type(positions) != AP_JSTRING || strcmp(ap_jv_str(positions),
-		"absolute") != 0))
+	if (positions && (ap_jv_type(positions) != AP_JSTRING ||
+		strcmp(ap_jv_str(positions), "absolute") != 0))
 		(void)AP_HF_FAULT(r, positions, "model-known",
-			"no graph is built of these positions; expected "
-			"\"absolute\"");
+			"no graph is built of these positions; expected \"absolute\"");
 	pass_over(r, idle);
 	AP_TRY(ap_hf_dtype(r, o, &b->dtype));
 	AP_TRY(ap_hf_sequence(r, o, 512, true, &b->sequence));
 	*out = (struct ap_hf_net){make_bert, b, largest((double)b->batch * (double)b->sequence,
 		(double)b->hidden + (double)b->inner + (double)b->vocabulary,
-			(double)b->batch * (double)b->heads *
-		(double)b->sequence * (double)b->sequence, (double)b->positions * (double)b->hidden)};
+		(double)b->batch * (double)b->heads * (double)b->sequence * (double)b->sequence,
+		(double)b->positions * (double)b->hidden)};
 	return class == 0 ? note_mean(r) : AP_OK;
 }
 
