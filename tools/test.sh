@@ -64,7 +64,7 @@ fi
 if build build-clang clang -Dbuildtype=debug -Dbench=false; then
   suites build-clang --suite unit
 fi
-export CK_FORK=no AP_QUICK=1 AP_CASES="${AP_CASES:-25}"
+export CK_FORK=no AP_QUICK=1 AP_CASES="${AP_CASES:-15}"
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # Lines, for a report, without the rest of -g, which costs a quarter of the build.

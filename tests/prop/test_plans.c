@@ -76,7 +76,7 @@ static void short_cuts(struct trial *t)
 
 START_TEST(short_cuts_keep_the_optimum)
 {
-	trial_each(100, OPERATORS, DEVICES, short_cuts);
+	trial_each(30, OPERATORS, DEVICES, short_cuts);
 }
 END_TEST
 
@@ -113,7 +113,7 @@ static void below_bound(struct trial *t)
 
 START_TEST(no_plan_is_below_the_bound)
 {
-	trial_each(200, OPERATORS, DEVICES, below_bound);
+	trial_each(100, OPERATORS, DEVICES, below_bound);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ static void brute_force(struct trial *t)
 
 START_TEST(engines_agree)
 {
-	trial_each(250, 6, 8, brute_force);
+	trial_each(100, 6, 8, brute_force);
 }
 END_TEST
 
@@ -290,7 +290,7 @@ static void reversed_order(struct trial *t)
 
 START_TEST(order_of_operators_does_not_matter)
 {
-	trial_each(150, OPERATORS, DEVICES, reversed_order);
+	trial_each(100, OPERATORS, DEVICES, reversed_order);
 }
 END_TEST
 
@@ -351,7 +351,7 @@ static void monotone(struct trial *t)
 
 START_TEST(more_memory_is_never_worse)
 {
-	trial_each(60, OPERATORS, DEVICES, monotone);
+	trial_each(40, OPERATORS, DEVICES, monotone);
 }
 END_TEST
 

@@ -13,7 +13,7 @@
 #include "trial.h"
 #include "unit.h"
 
-enum { OPERATORS = 14, DEVICES = 16, CASES = 300, LIMITS = 3 };
+enum { OPERATORS = 14, DEVICES = 16, CASES = 150, LIMITS = 3 };
 
 static void recursion(struct trial *t, const int32_t *const *fixed, int64_t limit,
 	struct ap_recursive *out)

@@ -157,7 +157,7 @@ static void completes_each(struct trial *t)
 
 START_TEST(what_is_completed_is_a_plan)
 {
-	trial_each(600, OPERATORS, DEVICES, completes_each);
+	trial_each(300, OPERATORS, DEVICES, completes_each);
 	printf("%" PRIu32 " completed, %" PRIu32 " refused\n", tally.completed, tally.refused);
 	ck_assert(tally.completed < 100 || 5 * tally.refused < tally.completed);
 }
@@ -184,7 +184,7 @@ static void completes_some_each(struct trial *t)
 
 START_TEST(what_is_held_in_part_is_completed)
 {
-	trial_each(600, OPERATORS, DEVICES, completes_some_each);
+	trial_each(300, OPERATORS, DEVICES, completes_some_each);
 }
 END_TEST
 

@@ -125,13 +125,13 @@ static void needs_no_table(struct trial *t)
 
 START_TEST(what_does_not_fit_needs_no_table)
 {
-	trial_each(300, 4, 4, needs_no_table);
+	trial_each(100, 4, 4, needs_no_table);
 }
 END_TEST
 
 START_TEST(every_stage_fits_its_memory)
 {
-	trial_each(300, 4, 4, every_stage_fits);
+	trial_each(60, 4, 4, every_stage_fits);
 }
 END_TEST
 
@@ -163,7 +163,7 @@ static void stages_agree(struct trial *t)
 
 START_TEST(stages_that_share_a_weight_agree)
 {
-	trial_each(25, 4, 2, stages_agree);
+	trial_each(6, 4, 2, stages_agree);
 }
 END_TEST
 
@@ -191,6 +191,6 @@ static void segments_fit(struct trial *t)
 
 START_TEST(pipelines_with_segments_fit)
 {
-	trial_each(300, 12, 8, segments_fit);
+	trial_each(100, 12, 8, segments_fit);
 }
 END_TEST
