@@ -16,6 +16,8 @@ enum {
 	MOST_IN_BRANCH = 6, /* solves */
 	BRANCH_BYTES = 64 << 20,
 	BRANCH_PART = 4, /* of the work so far that branching may take without having lifted the bound */
+	FEW_SOLVES = 2048, /* that it may take in any case, within FEW_STEPS */
+	FEW_STEPS = 1 << 28,
 	LIFTED_PART = 16, /* of the gap */
 	LEAST_SOLVES = 16, /* that branching must have room for */
 	MOST_IN_POOL = 32, /* solves among candidates known before one among all */
@@ -477,8 +479,9 @@ static void branch_out(struct bounding *b, const struct ap_path *path, const int
 		path->weights.first[g->nnode] * 2 * sizeof(double);
 	struct branch root = {.path = path, .counts = counts, .bound_s = out->bound_s};
 	struct branches open = {0};
-	const uint64_t least_work = UINT64_C(1) << 28;
-	uint64_t part = b->work / BRANCH_PART, term = part > least_work ? part : least_work;
+	uint64_t few = FEW_SOLVES * solve < FEW_STEPS ? FEW_SOLVES * solve : FEW_STEPS;
+	uint64_t part = b->work / BRANCH_PART;
+	uint64_t term = part > few ? part : few;
 	uint64_t due = b->work + term;
 	double due_s = lifted_s(b, out->bound_s);
 
