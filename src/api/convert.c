@@ -10,6 +10,7 @@
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/str.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_match.h"
 #include "draw/picture.h"
@@ -152,25 +153,25 @@ static enum ap_status import_dump(struct ap_writing *to, const struct ap_input *
 		.searched = set->searched_strategies,
 		.unknown_batch_parallel = set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
+	struct ap_input made = {.path = "graph.json"};
 	const struct ap_import *g;
-	struct ap_output_sink sink;
+	struct ap_str text;
 
 	AP_TRY(ap_import_ir(to->ctx, in->path, in->text, in->len, &params, &g));
 	AP_TRY(ap_model_no_config(to->ctx, set, in->path, "a dump"));
-	AP_TRY(ap_out_open(to, set->graph_out ? set->graph_out : "-", &sink));
-	ap_import_write(to->ctx, g, ap_output_write_fn, &sink);
-	return AP_OK;
+	ap_str_init(&text, to->ctx->arena);
+	ap_import_write(to->ctx, g, ap_str_take, &text);
+	made.text = text.s;
+	made.len = text.len;
+	return ap_model_put(to, &made, set->json);
 }
 
 static enum ap_status import_config(struct ap_writing *to, const struct ap_json *doc)
 {
-	struct ap_output_sink sink;
 	struct ap_input made;
 
 	AP_TRY(ap_model_of_config(to->ctx, to->set, doc, &made));
-	AP_TRY(ap_out_open(to, to->set->graph_out ? to->set->graph_out : "-", &sink));
-	ap_output_write_fn(&sink, made.text, made.len);
-	return AP_OK;
+	return ap_model_put(to, &made, !to->set->quiet);
 }
 
 enum ap_status ap_import_file(struct ap_writing *to, const char *path)

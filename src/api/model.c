@@ -11,9 +11,11 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/work.h"
 #include "model/families.h"
 #include "model/hf.h"
 #include "model/launched.h"
@@ -165,11 +167,77 @@ static enum ap_status settle(struct ap_ctx *ctx, const struct ap_settings *set,
 	return AP_OK;
 }
 
+/* What a graph has and computes, as text or JSON. */
+static enum ap_status tell(struct ap_writing *to, const char *path, const struct ap_graph *g)
+{
+	const struct ap_graph_work work = ap_graph_work(g);
+	double samples = (double)(g->batch ? g->batch : 1), each = work.products_flop / samples;
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, to->ctx->arena);
+	if (to->set->json) {
+		ap_jw_str_init(&w, &text, 1);
+		ap_jw_obj(&w);
+		ap_jw_kstr(&w, "schema", "autopar-network/1");
+		ap_jw_kstr(&w, "file", ap_file_base(path));
+		ap_jw_kstr(&w, "name", g->name);
+		ap_jw_kint(&w, "operators", g->nnode);
+		ap_jw_kint(&w, "parameters", g->parameters);
+		ap_jw_kint(&w, "trained_parameters", work.trained);
+		ap_jw_kint(&w, "samples", g->batch);
+		ap_jw_kint(&w, "tokens_per_sample", work.tokens);
+		ap_jw_knum(&w, "forward_flop_per_sample", each);
+		if (work.tokens)
+			ap_jw_knum(&w, "forward_flop_per_token", each / (double)work.tokens);
+		ap_jw_end(&w);
+		ap_jw_finish(&w);
+	} else {
+		ap_str_addf(&text, "%s: %" PRIu32 " operators, %" PRId64 " parameter elements",
+			ap_diag_path(to->ctx->diag, path), g->nnode, g->parameters);
+		if (work.trained != g->parameters)
+			ap_str_addf(&text, ", of which %" PRId64 " are trained", work.trained);
+		ap_str_addf(&text, "\nproducts of the forward pass: %.5g GFLOP per %s", each / 1e9 /
+			(double)(work.tokens ? work.tokens : 1), work.tokens ? "token" : "sample");
+		if (work.tokens)
+			ap_str_addf(&text, ", %" PRId64 " samples of %" PRId64 " tokens in a step\n",
+				g->batch, work.tokens);
+		else
+			ap_str_addf(&text, ", %" PRId64 " samples in a step\n", g->batch);
+	}
+	return ap_out_text(to, text.s, text.len);
+}
+
+enum ap_status ap_model_put(struct ap_writing *to, const struct ap_input *made, bool told)
+{
+	const char *path = to->set->graph_out ? to->set->graph_out : "-";
+	const struct ap_graph_params params = {
+		.unknown_batch_parallel = to->set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
+	};
+	struct ap_ctx quiet = ap_diag_apart(to->ctx);
+	const struct ap_graph *g;
+	struct ap_output_sink sink;
+	struct ap_json *doc;
+
+	if (!strcmp(path, "-") && to->set->json)
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--json: the graph goes to standard output; expected --graph-out FILE");
+	AP_TRY(ap_out_open(to, path, &sink));
+	ap_output_write_fn(&sink, made->text, made->len);
+	if (!strcmp(path, "-") || !told)
+		return AP_OK;
+	if (ap_input_json(&quiet, made, 0, &doc) == AP_OK &&
+		ap_graph_load(&quiet, doc, "", &params, &g) == AP_OK)
+		return tell(to, path, g);
+	return AP_OK; /* a dump's graph may have what `check` refuses */
+}
+
 enum ap_status ap_model_graph(struct ap_writing *to, const char *family)
 {
 	const struct ap_model_family *f = ap_model_family_find(family);
 	struct ap_model_params p;
-	struct ap_output_sink sink;
+	struct ap_input made = {.path = "graph" SUFFIX};
+	struct ap_str text;
 
 	if (!f)
 		return no_family(to->ctx, family);
@@ -178,8 +246,11 @@ enum ap_status ap_model_graph(struct ap_writing *to, const char *family)
 	AP_TRY(settle(to->ctx, to->set, f, &p));
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "building");
-	AP_TRY(ap_out_open(to, to->set->graph_out ? to->set->graph_out : "-", &sink));
-	ap_model_write(f->make(to->ctx->arena, &p), ap_output_write_fn, &sink);
+	ap_str_init(&text, to->ctx->arena);
+	ap_model_write(f->make(to->ctx->arena, &p), ap_str_take, &text);
+	made.text = text.s;
+	made.len = text.len;
+	AP_TRY(ap_model_put(to, &made, !to->set->quiet));
 	return ap_out_commit(to);
 }
 

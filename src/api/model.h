@@ -12,6 +12,10 @@
  * network. */
 enum ap_status ap_model_graph(struct ap_writing *to, const char *family);
 
+/* Stages a graph's text; where that goes to a file and it is to be told, also for standard output what the
+ * graph has and computes, if it can be loaded. AP_USAGE if --json asks for that beside the graph. */
+enum ap_status ap_model_put(struct ap_writing *to, const struct ap_input *made, bool told);
+
 /* The graph of a model's configuration, under the settings that describe a sample: the text of
  * autopar-graph/1, whose name is that of the file, config.json, as config.graph.json. */
 enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,

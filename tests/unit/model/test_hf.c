@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/graph.h"
+#include "graph/work.h"
 #include "harness.h"
 #include "model/decoder.h"
 #include "model/hf.h"
@@ -236,11 +237,19 @@ START_LOOP_TEST(built_as_computed, AP_COUNT(rows))
 	const struct row *r = &rows[_i];
 	const struct ap_model *m = build(config(r));
 	const struct ap_graph *g = load(m);
+	const struct ap_graph_work told = ap_graph_work(g);
 	double want = flops(r), got = work(g) / (BATCH * SEQUENCE);
+	double half_a_key = (double)(r->l * r->a) * (double)(r->latent.key
+		? r->latent.plain + r->latent.turned + r->latent.value : 2 * r->d); /* the mask halves all pairs */
 
 	ck_assert_int_eq(ap_model_parameters(m), parameters(r));
 	ck_assert_int_eq(g->parameters, parameters(r) + (r->choice_bias ? (r->l - r->dense) * r->e : 0));
 	ck_assert_msg(fabs(got / want - 1) < 0.0001, "%s: %g FLOP per token, %g by the formula", r->type, got, want);
+	got = told.products_flop / (BATCH * SEQUENCE);
+	ck_assert_msg(fabs(got / (want - half_a_key) - 1) < 1e-9, "%s: %g FLOP per token are told, %g are by the formula",
+		r->type, got, want - half_a_key);
+	ck_assert_int_eq(told.tokens, SEQUENCE);
+	ck_assert_int_eq(told.trained, parameters(r));
 	ck_assert_str_eq(messages(), "");
 	ck_assert_int_eq(g->batch, BATCH);
 	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
