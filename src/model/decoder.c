@@ -281,12 +281,15 @@ static ap_id dense(const struct decoder *l, const char *scope, const char *param
 	ap_id z = AP_NONE, y;
 
 	if (gated && p->fused_gate) {
-		struct ap_shape pair = AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence, 2, p->inner);
+		struct ap_shape pair = AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence, p->inner, 2);
+		struct ap_shape one = AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence, p->inner);
 
 		y = linear(l, scope, param, n->gate, x, 2 * p->inner, p->inner_bias, "pair");
 		y = ap_model_reshape(m, scope, y, pair, "pair.split");
-		z = ap_model_first(m, scope, ap_model_slice(m, scope, y, 1, 1, 2, "wide.part"), "wide");
-		y = ap_model_first(m, scope, y, "gate");
+		z = ap_model_slice(m, scope, y, 2, 1, 2, "wide.part");
+		z = ap_model_reshape(m, scope, z, one, "wide");
+		y = ap_model_slice(m, scope, y, 2, 0, 1, "gate.part");
+		y = ap_model_reshape(m, scope, y, one, "gate");
 	} else {
 		y = linear(l, scope, param, cell, x, p->inner, p->inner_bias, "gate");
 		if (gated)

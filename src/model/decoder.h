@@ -72,7 +72,8 @@ struct ap_decoder {
 };
 
 /* Parameters: the sum over the tensors that names and flags say. Rows of query, key and value in one
- * product are ordered by groups of heads that share a key. */
+ * product are ordered by groups of heads that share a key; of gate and up in one by units, whose two rows are
+ * side by side. */
 struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decoder *d);
 
 #endif

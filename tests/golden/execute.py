@@ -38,6 +38,11 @@ MODELS = {
                "--experts", "4", "--active", "2", "--capacity", "1.5", "--kernels", "fused",
                "--dtype", "float32"],
 }
+DECODER = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 24,
+           "intermediate_size": 24, "hidden_act": "silu", "rms_norm_eps": 1e-5, "max_position_embeddings": 8}
+CONFIGS = {  # configurations of Hugging Face, and options of import
+    "pair": ({**DECODER, "model_type": "phi3"}, []),
+}
 GRAPHS = {
     "mlp": mlp(),
     "mlp_tied": mlp(tied=True),
@@ -114,6 +119,8 @@ CASES = [  # graph, devices, options
     ("places", 8, ["--hybrid", "dp=4,tp=2,ep=4,sp=1,mbs=1", *GENERIC]),
     ("places", 8, ["--hybrid", "dp=2,tp=2,cp=2,ep=4,etp=1,sp=1,mbs=2", *GENERIC]),
     ("places", 8, ["--hybrid", "dp=4,cp=2,ep=4,mbs=2", *DEAL, *GENERIC]), ("places", 4, []),
+    # A gate and what it weights are columns of one product.
+    ("pair", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("pair", 4, ["--hybrid", "dp=1,tp=2,cp=2,mbs=1"]),
     ("views", 4, GENERIC), ("views", 4, []),
     ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
     ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),
@@ -132,6 +139,12 @@ class Execute(unittest.TestCase):
             json.dump(SLOW_CHIP, file)
         for name, args in MODELS.items():
             text = subprocess.run([PROGRAM, "model", *args, "--model-name", name], check=True, capture_output=True)
+            GRAPHS[name] = json.loads(text.stdout)
+        for name, (config, args) in CONFIGS.items():
+            with open(cls.path("config"), "w", encoding="utf-8") as file:
+                json.dump(config, file)
+            text = subprocess.run([PROGRAM, "import", cls.path("config"), "-q", "--batch", "8", "--sequence", "4",
+                                   "--dtype", "float32", *args], check=True, capture_output=True)
             GRAPHS[name] = json.loads(text.stdout)
         for name, graph in GRAPHS.items():
             with open(cls.path(name), "w", encoding="utf-8") as file:
@@ -202,6 +215,13 @@ class Execute(unittest.TestCase):
             self.assertEqual(said, [("gradient", "AllReduce", [[2, 2]], 4 * elements)])
             self.assertEqual([b["parameters"] for b in plan["fusion"] if table in b["parameters"]],
                              [[table]])
+
+    def test_pair_of_gate_is_cut(self):
+        """Each of two ranks has the columns of half of the units, and nothing is gathered before they part."""
+        plan = self.plan("pair", 2, [*GENERIC, "--hybrid", "tp=2"])
+        pair = [o for o in plan["operators"] if "gate_up_proj-Linear/MatMul" in o["name"]]
+        self.assertEqual([o["in_slice"][1] for o in pair], [[24, 16]] * 2)
+        self.assertFalse([r for r in plan["redistributions"] if "pair" in r["tensor"] or "gate" in r["tensor"]])
 
     def test_order_of_rows_changes_nothing(self):
         """Where rows stand token by token, the loss is what it is where they stand sample by sample."""
