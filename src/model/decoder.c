@@ -413,7 +413,8 @@ static void loss(const struct decoder *l, const char *top, ap_id x)
 		n->final_norm, x, "norm");
 	x = ap_model_reshape(m, l->body, x, rows_of(l), "norm.rows");
 	if (p->tied) {
-		x = ap_model_matmul(m, ap_model_scope(m, top, "lm_head-Linear"), x, l->table, true, "logits");
+		x = ap_model_matmul(m, ap_model_scope(m, top, "lm_head-Linear"), x, l->table, true,
+			p->head_bias ? "logits.product" : "logits");
 	} else {
 		ap_id w = ap_model_param(m, ap_model_name(m, n->head, "weight"),
 			AP_MODEL_SHAPE(p->dtype, p->vocabulary, p->hidden));

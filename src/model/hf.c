@@ -212,6 +212,7 @@ static void mpt(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	const struct ap_jv *attention = ap_hf_member(r, "attn_config");
 	struct ap_hf_keys inner = {.ctx = r->ctx, .doc = r->doc, .root = attention, .type = r->type};
+	const char *sharing;
 
 	all_biases(d);
 	d->norm = AP_NORM_LAYER_PLAIN;
@@ -219,7 +220,7 @@ static void mpt(struct ap_hf_keys *r, struct ap_decoder *d)
 	d->fused_qkv = true;
 	d->rotary = false;
 	ap_hf_want(r, "no_bias", true, "a network with biases");
-	(void)ap_hf_member(r, "learned_pos_emb"); /* the distance's bias replaces them */
+	(void)ap_hf_flag(r, "learned_pos_emb", true); /* the distance's bias replaces them */
 	if (!attention || ap_jv_type(attention) != AP_JOBJECT) {
 		(void)AP_HF_FAULT(r, attention ? attention : r->root, "key-type",
 			"expected an object \"attn_config\"");
@@ -228,7 +229,12 @@ static void mpt(struct ap_hf_keys *r, struct ap_decoder *d)
 	if (!ap_hf_flag(&inner, "alibi", false))
 		(void)AP_HF_FAULT(r, attention, "model-known", "positions other than alibi are not built");
 	ap_hf_want(&inner, "qk_ln", false, "a norm of queries and keys");
-	d->kv_heads = ap_hf_count(&inner, (ap_hf_keys_of){"kv_n_heads"}, AP_HF_MOST, d->heads);
+	(void)ap_hf_word(r, "norm_type", (const char *const[]){"low_precision_layernorm", "layernorm",
+		NULL}, 0);
+	sharing = ap_hf_word(&inner, "attn_type", (const char *const[]){"multihead_attention",
+		"multiquery_attention", "grouped_query_attention", NULL}, 0);
+	d->kv_heads = ap_hf_count(&inner, (ap_hf_keys_of){"kv_n_heads"}, AP_HF_MOST,
+		!strcmp(sharing, "multiquery_attention") ? 1 : d->heads);
 	if (d->heads % d->kv_heads)
 		(void)AP_HF_FAULT(r, attention, "key-range", "kv_n_heads must divide n_heads");
 }
@@ -416,7 +422,7 @@ static void deepseek(struct ap_hf_keys *r, struct ap_decoder *d)
 	static const struct ap_experts_names names = {.router = "gate",
 		.selection_bias = "gate.e_score_correction_bias", .experts = "experts", .gate = "gate_proj",
 		.up = "up_proj", .down = "down_proj", .shared = "shared_experts"};
-	static const char *const idle[] = {"num_key_value_heads", "head_dim", "qk_head_dim", "ep_size"};
+	static const char *const idle[] = {"head_dim", "qk_head_dim", "ep_size"};
 	int64_t plain = ap_hf_count(r, (ap_hf_keys_of){"qk_nope_head_dim"}, AP_HF_MOST, 0);
 
 	d->latent = (struct ap_decoder_latent){
@@ -432,7 +438,11 @@ static void deepseek(struct ap_hf_keys *r, struct ap_decoder *d)
 			d->latent.turned);
 	ap_hf_want(r, "attention_bias", false, "latent attention with biases");
 	for (size_t i = 0; i < AP_COUNT(idle); i++)
-		(void)ap_hf_member(r, idle[i]);
+		(void)ap_hf_count(r, (ap_hf_keys_of){idle[i]}, AP_HF_MOST, 1);
+	if (ap_hf_count(r, ap_hf_kv_head_keys, AP_HF_MOST, d->heads) != d->heads)
+		(void)ap_json_report(r->ctx, r->doc, ap_hf_one_of(r, ap_hf_kv_head_keys), AP_WARNING,
+			AP_OK, NULL, "key-conflict", "is not read: each of the %" PRId64 " heads of queries "
+			"has keys of its own, made of what is kept for all", d->heads);
 	experts(r, d);
 	d->experts.names = &names;
 	d->experts.inner = ap_hf_count(r, (ap_hf_keys_of){"moe_intermediate_size"}, AP_HF_MOST, 0);

@@ -47,26 +47,40 @@ const struct ap_jv *ap_hf_one_of(struct ap_hf_keys *r, const char *const *keys)
 	return found;
 }
 
+/* The keys beside the first, for a message. */
+static const char *other_names(struct ap_hf_keys *r, const char *const *keys)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, r->ctx->arena);
+	for (size_t i = 1; keys[i]; i++)
+		ap_str_addf(&s, "%s\"%s\"%s", i == 1 ? " (or " : ", ", keys[i], keys[i + 1] ? "" : ")");
+	return s.s;
+}
+
 int64_t ap_hf_count(struct ap_hf_keys *r, const char *const *keys, int64_t most, int64_t otherwise)
 {
-	const struct ap_jv *v = ap_hf_one_of(r, keys);
-	int64_t n;
+	const struct ap_jv *found = ap_hf_one_of(r, keys);
+	int64_t n, first = 0;
 
-	if (!v && !otherwise)
+	if (!found && !otherwise)
 		(void)AP_HF_FAULT(r, r->root, "key-missing",
-			"no key \"%s\", or null; expected an integer from 1 to %" PRId64,
-			keys[0], most);
-	if (!v)
-		return otherwise ? otherwise : 1;
-	if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n))
-		(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 1 to %" PRId64, most);
-	else if (n < 1 || n > most)
-		(void)AP_HF_FAULT(r, v, "key-range",
-			"expected an integer from 1 to %" PRId64 ", got %" PRId64,
-			most, n);
-	else
-		return n;
-	return 1;
+			"no key \"%s\"%s, or null; expected an integer from 1 to %" PRId64, keys[0],
+			other_names(r, keys), most);
+	for (; found && *keys; keys++) {
+		const struct ap_jv *v = ap_hf_member(r, *keys);
+
+		if (!v)
+			continue;
+		if (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n))
+			(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 1 to %" PRId64, most);
+		else if (n < 1 || n > most)
+			(void)AP_HF_FAULT(r, v, "key-range",
+				"expected an integer from 1 to %" PRId64 ", got %" PRId64, most, n);
+		else
+			first = first ? first : n;
+	}
+	return first ? first : found || !otherwise ? 1 : otherwise;
 }
 
 bool ap_hf_flag(struct ap_hf_keys *r, const char *key, bool otherwise)
@@ -141,9 +155,14 @@ enum ap_status ap_hf_sequence(struct ap_hf_keys *r, const struct ap_hf_options *
 
 enum ap_model_activation ap_hf_activation(struct ap_hf_keys *r, bool plain)
 {
-	const struct ap_jv *v = ap_hf_one_of(r, ap_hf_activation_keys);
+	const struct ap_jv *v = ap_hf_one_of(r, ap_hf_activation_keys), *other;
 	const char *name = !v ? plain ? "gelu" : "silu" : ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 
+	for (const char *const *key = ap_hf_activation_keys; *key; key++) {
+		other = ap_hf_member(r, *key);
+		if (other && other != v && ap_jv_type(other) != AP_JSTRING)
+			(void)AP_HF_FAULT(r, other, "key-type", "expected the name of an activation");
+	}
 	if (!strncmp(name, "gelu", 4))
 		return plain ? AP_MODEL_GELU : AP_MODEL_GEGLU;
 	if (plain && !strcmp(name, "relu"))
@@ -176,43 +195,79 @@ enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, 
 
 /* ---- keys that nobody asked for ---- */
 
-/* Is key one that changes no shape? A private one, one of these, or one that ends so. */
-static bool is_harmless(const char *key)
+enum form { ANY, FLAG, NUMBER, WORD, OBJECT }; /* NUMBER: not negative */
+
+struct idle {
+	const char *key;
+	enum form form;
+};
+
+/* Keys that change no shape, and keys that end so. */
+static const struct idle whole[] = {
+	{"architectures", ANY}, {"auto_map", ANY}, {"bos_token_id", ANY},
+	{"cache_implementation", ANY}, {"chunk_size_feed_forward", NUMBER},
+	{"decoder_start_token_id", ANY}, {"initializer_factor", NUMBER},
+	{"initializer_range", NUMBER}, {"is_decoder", FLAG}, {"is_encoder_decoder", FLAG},
+	{"layer_norm_eps", NUMBER}, {"layer_norm_epsilon", NUMBER}, {"max_length", ANY},
+	{"max_window_layers", NUMBER}, {"num_beam_groups", ANY}, {"num_beams", ANY},
+	{"num_return_sequences", ANY}, {"original_max_position_embeddings", NUMBER},
+	{"output_router_logits", FLAG}, {"partial_rotary_factor", NUMBER},
+	{"pretraining_tp", NUMBER}, {"problem_type", ANY}, {"rms_norm_eps", NUMBER},
+	{"rope_parameters", OBJECT}, {"rope_scaling", OBJECT}, {"rope_theta", NUMBER},
+	{"rotary_pct", NUMBER}, {"router_aux_loss_coef", NUMBER}, {"router_jitter_noise", NUMBER},
+	{"routed_scaling_factor", NUMBER}, {"norm_topk_prob", FLAG}, {"task_specific_params", ANY},
+	{"top_k", ANY}, {"top_p", ANY}, {"torchscript", FLAG}, {"transformers_version", WORD},
+	{"use_cache", FLAG}, {"tokenizer_class", ANY}, {"min_length", ANY},
+	{"no_repeat_ngram_size", ANY}, {"encoder_no_repeat_ngram_size", ANY},
+	{"num_labels", NUMBER}, {"id2label", ANY}, {"label2id", ANY}, {"quantization_config", ANY},
+	{"model_max_length", ANY}, {"num_logits_to_keep", ANY}, {"z_loss_weight", NUMBER},
+	{"gradient_checkpointing", FLAG}, {"attn_implementation", ANY}, {"use_flash_attn", FLAG},
+	{"apply_residual_connection_post_layernorm", FLAG}, {"attention_softmax_in_fp32", FLAG},
+	{"bias_dropout_fusion", FLAG}, {"masked_softmax_fusion", FLAG}, {"offset_alibi", ANY},
+	{"skip_bias_add", FLAG}, {"skip_bias_add_qkv", FLAG}, {"init_config", OBJECT},
+	{"init_device", WORD}, {"layerdrop", NUMBER}, {"hidden_dropout", NUMBER},
+	{"norm_type", WORD}, {"attention_probs_dropout_prob", NUMBER}, {"scale_attn_weights", FLAG},
+	{"scale_attn_by_inverse_layer_idx", FLAG}, {"reorder_and_upcast_attn", FLAG},
+	{"query_pre_attn_scalar", NUMBER}, {"attn_logit_softcapping", NUMBER},
+	{"final_logit_softcapping", NUMBER}, {"sliding_window_size", NUMBER},
+	{"sliding_window_pattern", NUMBER}, {"layernorm_epsilon", NUMBER},
+	{"apply_query_key_layer_scaling", FLAG}, {"fp32_residual_connection", FLAG},
+	{"original_rope", FLAG}},
+	ends[] = {{"_token_id", ANY}, {"_dropout", NUMBER}, {"_pdrop", NUMBER}, {"_dropout_prob", NUMBER},
+	{"_eps", NUMBER}, {"_epsilon", NUMBER}, {"_theta", NUMBER}, {"_index", ANY}, {"_std", NUMBER}};
+
+/* The row of a key that changes no shape; NULL if it is none. A private one has no row of its own. */
+static const struct idle *idle_of(const char *key)
 {
-	static const char *const whole[] = {"architectures", "auto_map", "bos_token_id",
-		"cache_implementation", "chunk_size_feed_forward", "decoder_start_token_id",
-		"initializer_factor", "initializer_range", "is_decoder", "is_encoder_decoder",
-		"layer_norm_eps", "layer_norm_epsilon", "max_length", "max_window_layers",
-		"num_beam_groups", "num_beams", "num_return_sequences",
-		"original_max_position_embeddings", "output_router_logits", "partial_rotary_factor",
-		"pretraining_tp", "problem_type", "rms_norm_eps", "rope_parameters", "rope_scaling",
-		"rope_theta", "rotary_pct", "router_aux_loss_coef", "router_jitter_noise",
-		"norm_topk_prob", "task_specific_params", "top_k", "top_p", "torchscript",
-		"transformers_version", "use_cache", "tokenizer_class", "min_length",
-		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_labels", "id2label",
-		"label2id", "quantization_config", "model_max_length", "num_logits_to_keep",
-		"z_loss_weight", "gradient_checkpointing", "attn_implementation", "use_flash_attn",
-		"apply_residual_connection_post_layernorm", "attention_softmax_in_fp32",
-		"bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add",
-		"skip_bias_add_qkv", "init_config", "init_device", "layerdrop", "hidden_dropout",
-		"norm_type", "attention_probs_dropout_prob", "scale_attn_weights",
-		"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "query_pre_attn_scalar",
-		"attn_logit_softcapping", "final_logit_softcapping", "sliding_window_size",
-		"sliding_window_pattern", "layernorm_epsilon", "apply_query_key_layer_scaling",
-		"fp32_residual_connection", "original_rope"};
-	static const char *const ends[] = {"_token_id", "_dropout", "_pdrop", "_dropout_prob", "_eps",
-		"_theta", "_index", "_std"};
+	static const struct idle private = {"", ANY};
 	size_t len = strlen(key);
 
 	if (*key == '_')
-		return true;
+		return &private;
 	for (size_t i = 0; i < AP_COUNT(whole); i++)
-		if (!strcmp(whole[i], key))
-			return true;
+		if (!strcmp(whole[i].key, key))
+			return &whole[i];
 	for (size_t i = 0; i < AP_COUNT(ends); i++)
-		if (len > strlen(ends[i]) && !strcmp(key + len - strlen(ends[i]), ends[i]))
-			return true;
-	return false;
+		if (len > strlen(ends[i].key) && !strcmp(key + len - strlen(ends[i].key), ends[i].key))
+			return &ends[i];
+	return NULL;
+}
+
+static void check_form(struct ap_hf_keys *r, const struct ap_jv *v, enum form form)
+{
+	enum ap_jtype is = ap_jv_type(v);
+
+	if (is == AP_JNULL)
+		return;
+	if (form == FLAG && is != AP_JBOOL)
+		(void)AP_HF_FAULT(r, v, "key-type", "expected true or false");
+	else if (form == NUMBER && (is != AP_JNUMBER || ap_jv_double(v) < 0))
+		(void)AP_HF_FAULT(r, v, is == AP_JNUMBER ? "key-range" : "key-type",
+			"expected a number from 0");
+	else if (form == WORD && is != AP_JSTRING)
+		(void)AP_HF_FAULT(r, v, "key-type", "expected a text");
+	else if (form == OBJECT && is != AP_JOBJECT)
+		(void)AP_HF_FAULT(r, v, "key-type", "expected an object");
 }
 
 /* Does a key that nobody knows look like one that changes shapes or operators? */
@@ -261,8 +316,11 @@ void ap_hf_check_rest(struct ap_hf_keys *r)
 {
 	for (const struct ap_jv *v = ap_jv_first(r->root); v; v = ap_jv_next(v)) {
 		const char *key = ap_jv_key(v);
+		const struct idle *idle = idle_of(key);
 
-		if (!was_asked(r, key) && !is_harmless(key) && is_shape(key) && !is_off(r->doc, v))
+		if (idle)
+			check_form(r, v, idle->form);
+		else if (!was_asked(r, key) && is_shape(key) && !is_off(r->doc, v))
 			(void)AP_HF_FAULT(r, v, "key-known",
 				"the key \"%s\" is not understood for %s, and may change shapes",
 				ap_diag_name(r->ctx->diag, key), ap_diag_name(r->ctx->diag, r->type));

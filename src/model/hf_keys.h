@@ -61,7 +61,8 @@ enum ap_model_activation ap_hf_activation(struct ap_hf_keys *r, bool plain);
 /* The element type of weights and activations. */
 enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out);
 
-/* Reports members that nobody asked for, and that look as if they changed shapes. */
+/* Reports members that nobody asked for, and that look as if they changed shapes; and of those that change
+ * none, values of another form. */
 void ap_hf_check_rest(struct ap_hf_keys *r);
 
 #endif

@@ -263,7 +263,7 @@ static const struct fault {
 	{ap_launched_mindformers, MODEL(", \"ffn_dim_multiplier\": -1}}}"), "expected a number above 0"},
 	{ap_launched_mindformers, MODEL(", \"n_kv_heads\": 4}}}"), "6 heads in 4 groups"},
 	{ap_launched_mindformers, "{\"model\": {\"model_config\": {\"hidden_size\": 96}}}",
-		"/model/model_config: no key \"num_layers\", or null"},
+		"/model/model_config: no key \"num_layers\" (or \"num_hidden_layers\"), or null"},
 };
 
 START_TEST(faults)
