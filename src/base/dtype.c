@@ -41,3 +41,13 @@ bool ap_dtype_is_complex(enum ap_dtype t)
 {
 	return t == AP_COMPLEX64 || t == AP_COMPLEX128;
 }
+
+bool ap_dtype_is_float8(enum ap_dtype t)
+{
+	return ap_dtype_is_float(t) && ap_dtype_bytes(t) == 1;
+}
+
+bool ap_dtype_is_narrow(enum ap_dtype t)
+{
+	return ap_dtype_is_float(t) && ap_dtype_bytes(t) <= 2;
+}

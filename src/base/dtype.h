@@ -16,6 +16,8 @@
 	X(UINT16, "uint16", 2, false) \
 	X(UINT32, "uint32", 4, false) \
 	X(UINT64, "uint64", 8, false) \
+	X(FLOAT8_E4M3FN, "float8_e4m3fn", 1, true) \
+	X(FLOAT8_E5M2, "float8_e5m2", 1, true) \
 	X(FLOAT16, "float16", 2, true) \
 	X(BFLOAT16, "bfloat16", 2, true) \
 	X(FLOAT32, "float32", 4, true) \
@@ -40,5 +42,11 @@ int ap_dtype_bytes(enum ap_dtype t);
 bool ap_dtype_is_float(enum ap_dtype t);
 
 bool ap_dtype_is_complex(enum ap_dtype t);
+
+/* A floating type of 8 bits: products read it and add up in a wider type; no collective sums it. */
+bool ap_dtype_is_float8(enum ap_dtype t);
+
+/* A floating type of 8 or 16 bits: a trained parameter of it has a full-precision copy. */
+bool ap_dtype_is_narrow(enum ap_dtype t);
 
 #endif

@@ -212,14 +212,11 @@ double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placemen
 	return (double)(extent / p->count[f]);
 }
 
-static bool is_half(enum ap_dtype t)
-{
-	return ap_dtype_is_float(t) && ap_dtype_bytes(t) == 2;
-}
-
 int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return is_half(t) && (step->gradient_fp32_sync || step->force_fp32) ? 4 : ap_dtype_bytes(t);
+	if (ap_dtype_is_narrow(t) && (step->gradient_fp32_sync || step->force_fp32))
+		return 4;
+	return ap_dtype_is_float8(t) ? 2 : ap_dtype_bytes(t);
 }
 
 /* Bytes on the wire for `bytes` of a type in a collective that may reduce them. */
@@ -227,12 +224,15 @@ static int64_t reduced_bytes(enum ap_coll kind, enum ap_dtype t, int64_t bytes, 
 {
 	bool reduces = kind == AP_COLL_ALLREDUCE || kind == AP_COLL_REDUCESCATTER;
 
-	return reduces && step->force_fp32 && is_half(t) ? 2 * bytes : bytes;
+	if (!reduces || !ap_dtype_is_narrow(t))
+		return bytes;
+	return step->force_fp32 ? 4 / ap_dtype_bytes(t) * bytes : ap_dtype_is_float8(t) ? 2 * bytes : bytes;
 }
 
 int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return is_half(t) && step->software ? step->software->gradient_bytes : ap_dtype_bytes(t);
+	return ap_dtype_is_narrow(t) && step->software ? step->software->gradient_bytes
+		: ap_dtype_is_float8(t) ? 2 : ap_dtype_bytes(t);
 }
 
 struct deriving {

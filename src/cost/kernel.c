@@ -33,14 +33,16 @@ static double compute_s(const struct ap_chip *chip, const struct ap_kernel *k)
 	enum ap_unit unit = unit_of(k->unit);
 	double peak = peak_of(chip, unit, k->dtype);
 	const double *half = chip->matmul_half;
+	double efficiency = ap_dtype_is_float8(k->dtype) ? chip->matmul_float8_efficiency
+		: chip->matmul_efficiency;
 
 	if (k->unit == AP_OP_MEMORY)
 		return 0;
 	if (k->gemm)
 		return 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) /
-			(peak * chip->matmul_efficiency);
+			(peak * efficiency);
 	if (unit == AP_UNIT_CUBE)
-		return k->flops / (peak * chip->matmul_efficiency);
+		return k->flops / (peak * efficiency);
 	return k->flops / (peak * chip->vector_efficiency);
 }
 

@@ -5,8 +5,9 @@
  *
  *   t = fixed + max(2 b (m + hm) (n + hn) (k + hk) / (peak * eff), bytes / (bandwidth * eff_mem))
  *
- * where hm, hn, hk are the extents at which that dimension alone halves the rate (chip profile; the
- * shape of the measured curves: long K helps, short N and K after tensor parallelism must pay).
+ * where eff is that of the operands' type (8 bits have their own), and hm, hn, hk are the extents at which
+ * that dimension alone halves the rate (chip profile; the shape of the measured curves: long K helps, short N
+ * and K after tensor parallelism must pay).
  */
 #ifndef AP_COST_KERNEL_H
 #define AP_COST_KERNEL_H

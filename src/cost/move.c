@@ -266,6 +266,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	int n = ap_reshard_moves(a, b, ap_reshard_ways(step), steps), bytes = ap_dtype_bytes(f->dtype);
 	int sharers = f->sharers > 0 ? f->sharers : 1;
+	int wide = ap_dtype_is_float8(f->dtype) ? 2 : bytes; /* of a gradient, which is summed */
 	double times = f->once ? 1 : (double)step->micro_batches;
 	struct steps_cost sum;
 
@@ -276,7 +277,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	out->forward_s = times * sum.forward_s;
 	if (f->grad)
 		out->backward_s = (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
-			sum.adjoint_s : back_s(pr, a, b, bytes));
+			sum.adjoint_s : back_s(pr, a, b, wide));
 	out->bytes = sum.bytes;
 	if (f->again && n > 0)
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;

@@ -455,19 +455,19 @@ static void communicate(void *user, const struct ap_comm *comm)
 	}
 }
 
-static bool has_half(enum ap_dtype t, const struct ap_step *step)
+static bool has_copy(enum ap_dtype t, const struct ap_step *step)
 {
-	return ap_dtype_bytes(t) == 2 && step->software;
+	return ap_dtype_is_narrow(t) && step->software;
 }
 
 static int master_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return has_half(t, step) ? step->software->master_bytes : 0;
+	return has_copy(t, step) ? step->software->master_bytes : 0;
 }
 
 static int gradient_copy_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return has_half(t, step) ? step->software->gradient_copy_bytes : 0;
+	return has_copy(t, step) ? step->software->gradient_copy_bytes : 0;
 }
 
 /* Turns a sum into a mean. */

@@ -97,7 +97,7 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_chip *out)
 {
 	static const char *const known_fixed[] = {"cube", "vector", "memory", "collective", NULL};
-	static const char *const known_part[] = {"matmul", "vector", "memory", NULL};
+	static const char *const known_part[] = {"matmul", "matmul_float8", "vector", "memory", NULL};
 	const struct slot fixed[] = {
 		{"cube", 0, 1, &out->fixed_s[AP_UNIT_CUBE]},
 		{"vector", 0, 1, &out->fixed_s[AP_UNIT_VECTOR]},
@@ -118,6 +118,10 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(ap_json_get_obj(ctx, doc, root, "efficiency", &obj));
 	AP_TRY(ap_json_known(ctx, doc, obj, known_part));
 	AP_TRY(get_numbers(ctx, doc, obj, part, AP_COUNT(part)));
+	out->matmul_float8_efficiency = out->matmul_efficiency;
+	if (ap_jv_get(obj, "matmul_float8"))
+		AP_TRY(ap_json_get_num(ctx, doc, obj, "matmul_float8", 1e-6, 1,
+			&out->matmul_float8_efficiency));
 
 	AP_TRY(ap_json_get_arr(ctx, doc, root, "matmul_half", &half));
 	for (const struct ap_jv *v = ap_jv_first(half); v; v = ap_jv_next(v), i++)

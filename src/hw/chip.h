@@ -50,6 +50,7 @@ struct ap_chip {
 	double peak_flops[AP_UNIT_COUNT][AP_DTYPE_COUNT]; /* FLOP/s dense; 0: unit lacks the type */
 	double fixed_s[AP_UNIT_COUNT]; /* launch and drain per kernel */
 	double matmul_efficiency; /* share of peak for large shapes */
+	double matmul_float8_efficiency; /* the same of operands in 8 bits; where not said, as others */
 	double matmul_half[3]; /* extents m, n, k that alone halve the efficiency */
 	double vector_efficiency;
 	double memory_Bps, memory_efficiency;

@@ -187,7 +187,7 @@ enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, 
 			"quantized weights are not trained; give --dtype for the type "
 			"of weights and activations");
 	*out = v ? t : AP_BFLOAT16;
-	if (v && (t == AP_DTYPE_COUNT || !ap_dtype_is_float(t)))
+	if (v && (t == AP_DTYPE_COUNT || !ap_dtype_is_float(t) || ap_dtype_is_float8(t)))
 		return AP_HF_FAULT(r, v, "key-range", "expected \"float16\", \"bfloat16\" or \"float32\"");
 	return v ? AP_OK : ap_json_report(r->ctx, r->doc, r->root, AP_NOTE, AP_OK, NULL, NULL,
 		"no torch_dtype: weights and activations are taken as bfloat16; --dtype says otherwise");

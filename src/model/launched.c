@@ -489,7 +489,7 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 	v = ap_hf_member(r, "compute_dtype");
 	d->dtype = o->dtype != AP_DTYPE_COUNT ? o->dtype : !v ? legacy ? AP_FLOAT16 : AP_BFLOAT16
 		: ap_jv_type(v) == AP_JSTRING ? ap_dtype_find(ap_jv_str(v)) : AP_DTYPE_COUNT;
-	if (d->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(d->dtype)) {
+	if (d->dtype == AP_DTYPE_COUNT || !ap_dtype_is_float(d->dtype) || ap_dtype_is_float8(d->dtype)) {
 		(void)AP_HF_FAULT(r, v, "key-range", "expected float16, bfloat16 or float32");
 		d->dtype = AP_FLOAT16;
 	}

@@ -83,10 +83,12 @@ static const struct ap_fusion *fusion_of(const struct ap_step *step, enum ap_col
 static enum ap_dtype wire_type(const struct bucketing *b, const struct ap_tensor *t,
 	enum ap_phase phase)
 {
-	bool widened = phase == AP_PHASE_GRADIENT &&
-		ap_gradient_wire_bytes(t->shape.dtype, b->p->step) != ap_dtype_bytes(t->shape.dtype);
+	int bytes = phase == AP_PHASE_GRADIENT ? ap_gradient_wire_bytes(t->shape.dtype, b->p->step)
+		: ap_dtype_bytes(t->shape.dtype);
 
-	return widened ? AP_FLOAT32 : t->shape.dtype;
+	if (bytes == ap_dtype_bytes(t->shape.dtype))
+		return t->shape.dtype;
+	return bytes == 2 ? AP_BFLOAT16 : AP_FLOAT32;
 }
 
 static void make_key(struct bucketing *b, const struct ap_comm *c, const struct ap_tensor *t,

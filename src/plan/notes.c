@@ -60,7 +60,7 @@ static struct tally count(const struct ap_plan *p)
 			continue;
 		t.all++;
 		t.exchanged += exchanged;
-		t.narrow += exchanged && ap_dtype_bytes(tensor->shape.dtype) == 2;
+		t.narrow += exchanged && ap_dtype_is_narrow(tensor->shape.dtype);
 		count_shards(p, param, &t);
 	}
 	return t;

@@ -1007,6 +1007,12 @@ static bool set_result(struct ap_binding *b, unsigned i, char code, enum ap_dtyp
 	default:
 		if (code == 'D' && !wanted_type(b, &wanted))
 			return false;
+		/* products of 8 bits add up in more, and give at least 16 */
+		if (code == 'T' && b->row->unit == AP_OP_CUBE && common != AP_DTYPE_COUNT &&
+			ap_dtype_is_float8(common)) {
+			*t = said != AP_DTYPE_COUNT && is_real(said) ? said : AP_BFLOAT16;
+			return true;
+		}
 		*t = code == 'D' && wanted != AP_DTYPE_COUNT ? wanted :
 			code == 'f' || common == AP_DTYPE_COUNT ? real_type(b, i) : common;
 		return true;

@@ -38,6 +38,13 @@ START_TEST(element_types)
 	ck_assert_int_eq(ap_dtype_bytes(AP_COMPLEX128), 16);
 	ck_assert(ap_dtype_is_float(AP_COMPLEX64) && ap_dtype_is_complex(AP_COMPLEX64));
 	ck_assert(!ap_dtype_is_complex(AP_FLOAT64));
+	ck_assert_int_eq(ap_dtype_find("float8_e4m3fn"), AP_FLOAT8_E4M3FN);
+	ck_assert_int_eq(ap_dtype_find("float8_e5m2"), AP_FLOAT8_E5M2);
+	ck_assert_int_eq(ap_dtype_bytes(AP_FLOAT8_E5M2), 1);
+	ck_assert(ap_dtype_is_float(AP_FLOAT8_E4M3FN) && ap_dtype_is_float8(AP_FLOAT8_E4M3FN));
+	ck_assert(!ap_dtype_is_float8(AP_INT8) && !ap_dtype_is_float8(AP_FLOAT16));
+	ck_assert(ap_dtype_is_narrow(AP_FLOAT8_E5M2) && ap_dtype_is_narrow(AP_BFLOAT16));
+	ck_assert(!ap_dtype_is_narrow(AP_INT16) && !ap_dtype_is_narrow(AP_FLOAT32));
 	for (int t = 0; t < AP_DTYPE_COUNT; t++)
 		ck_assert_int_eq(ap_dtype_find(ap_dtype_name((enum ap_dtype)t)), t);
 }

@@ -287,6 +287,7 @@ START_TEST(bad_profiles_are_refused_by_name)
 		{"313e12", "\"313e12\"", "key-type"},
 		{"\"matmul\": 0.96", "\"matmul\": 1.5", "key-range"},
 		{"\"matmul\": 0.96", "\"matmul\": 0", "key-range"},
+		{"\"matmul\": 0.96", "\"matmul\": 0.96, \"matmul_float8\": 1.5", "key-range"},
 		{"[64, 64, 260]", "[64, 64]", "key-range"},
 		{"[64, 64, 260]", "[64, 64, 260, 1]", "key-range"},
 		{"[64, 64, 260]", "[64, -1, 260]", "key-range"},

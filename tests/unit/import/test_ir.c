@@ -37,7 +37,9 @@ static const struct {
 	{"<Ref[Tensor(F32)], (64)>", AP_FLOAT32, 1, 64, NULL},
 	{"<Ref[Tensor(F16)], (8, 16), ref_key=:w2>", AP_FLOAT16, 2, 16, "w2"},
 	{"<Ref[Tensor[Float32]], (4), ref_key=layer1.bias, is_parameter>", AP_FLOAT32, 1, 4, "layer1.bias"},
-	{"<Tensor[Float8E5M2], (4)>", AP_DTYPE_COUNT, 1, 4, NULL},
+	{"<Tensor[Float8E5M2], (4)>", AP_FLOAT8_E5M2, 1, 4, NULL},
+	{"<Tensor[Float8E4M3FN], (4)>", AP_FLOAT8_E4M3FN, 1, 4, NULL},
+	{"<Tensor[HiFloat8], (4)>", AP_DTYPE_COUNT, 1, 4, NULL},
 };
 
 TEST_FIXTURE(fixture_setup, fixture_teardown)

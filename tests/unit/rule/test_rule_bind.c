@@ -571,5 +571,11 @@ START_TEST(types_of_results_that_the_file_may_choose)
 	ck_assert_int_eq(n.out[2].dtype, AP_FLOAT32);
 	ck_assert_int_eq(d.out[1].dtype, AP_FLOAT16);
 	ck_assert_int_eq(o.out[0].dtype, AP_FLOAT32);
+	n = bind_ok("MatMul", "float8_e4m3fn[4,6] float8_e4m3fn[6,8]", "", "");
+	ck_assert_int_eq(n.out[0].dtype, AP_BFLOAT16);
+	n = bind_ok("BatchMatMul", "float8_e5m2[2,4,6] float8_e5m2[2,6,8]", "", "float32[2,4,8]");
+	ck_assert_int_eq(n.out[0].dtype, AP_FLOAT32);
+	n = bind_ok("ReLU", "float8_e5m2[4,6]", "", "");
+	ck_assert_int_eq(n.out[0].dtype, AP_FLOAT8_E5M2);
 }
 END_TEST
