@@ -95,6 +95,8 @@ class Files:
                     least.append(o.in_whole[0][axis])
                 elif o.type == "OneHot" and i == 0:
                     least.append(o.attrs["depth"])
+                elif o.type in ("CrossEntropySums", "SparseSoftmaxCrossEntropyWithLogits") and i == 1:
+                    least.append(o.in_whole[0][1])
                 elif o.type in ("Reshape", "Cast", "Send", "Receive", "Transpose"):
                     least.append(self.limit(o.outputs[0]))
         return min(least)

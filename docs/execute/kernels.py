@@ -456,6 +456,29 @@ def sigmoid_loss(x, label):
     return softplus - x * label
 
 
+def cross_entropy_sums(site, x, label, most):
+    """Each class's exponential, and the logit of the label where the rank has it."""
+    x = x - raw(most)[:, None]
+    at = raw(label) - site.in_first[0][1]
+    here = (at >= 0) & (at < x.shape[1])
+    chosen = x.take((np.arange(len(at)), np.where(here, at, 0))) * here.astype(float)
+    return [x.exp().sum((1,), False), chosen]
+
+
+def loss_by_class(site, x, label):
+    """The mean over the rows that are here."""
+    x = x - raw(x).max(axis=1, keepdims=True)
+    return [(x.exp().sum((1,), False).log() - x.take((np.arange(x.shape[0]), raw(label)))).mean((0,), False)]
+
+
+def loss_by_shares(site, x, share):
+    """Of each row; also the gradient by the logits, through which none flows."""
+    x = x - raw(x).max(axis=1, keepdims=True)
+    e = x.exp()
+    loss = ((e.sum((1,)).log() - x) * raw(share)).sum((1,), False)
+    return [loss, Var(raw(e) / raw(e).sum(axis=1, keepdims=True) - raw(share), x.tape)]
+
+
 KERNELS = {
     "Abs": elementwise(lambda x: x.unary(np.abs, lambda v, _: np.sign(v))),
     "Add": elementwise(lambda a, b: a + b),
@@ -465,6 +488,7 @@ KERNELS = {
     "Cast": cast,
     "Concat": concat,
     "Conv2D": conv2d,
+    "CrossEntropySums": cross_entropy_sums,
     "CumSum": cum_sum,
     "Div": elementwise(lambda a, b: a / b),
     "Dropout": dropout,
@@ -501,6 +525,8 @@ KERNELS = {
     "SigmoidCrossEntropyWithLogits": elementwise(sigmoid_loss),
     "SiLU": elementwise(lambda x: x * sigmoid(x)),
     "Softmax": softmax,
+    "SoftmaxCrossEntropyWithLogits": loss_by_shares,
+    "SparseSoftmaxCrossEntropyWithLogits": loss_by_class,
     "Split": split,
     "Sqrt": elementwise(lambda x: x ** 0.5),
     "Square": elementwise(lambda x: x * x),

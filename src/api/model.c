@@ -48,6 +48,7 @@ static const struct option { /* a setting that gives a dimension */
 	OPTION(activation, AP_MODEL_ACTIVATION, activation)
 	OPTION(dtype, AP_MODEL_DTYPE, dtype)
 	OPTION(kernels, AP_MODEL_KERNELS, fused)
+	OPTION(loss, AP_MODEL_LOSS, loss)
 	OPTION(dropout, AP_MODEL_DROPOUT, dropout)
 #undef OPTION
 };
@@ -92,6 +93,8 @@ static void assign(const struct ap_settings *set, const struct option *o, struct
 			p->fused = choice == AP_KERNELS_FUSED;
 		else if (o->bit == AP_MODEL_ACTIVATION)
 			p->activation = (enum ap_model_activation)choice;
+		else if (o->bit == AP_MODEL_LOSS)
+			p->loss = (enum ap_model_loss)choice;
 		else
 			p->dtype = ap_dtype_find(row->choices((size_t)choice));
 	}
@@ -359,6 +362,11 @@ static enum ap_dtype dtype_of(const struct ap_settings *set)
 	return set->dtype < 0 ? AP_DTYPE_COUNT : ap_dtype_find(dtype->choices((size_t)set->dtype));
 }
 
+static enum ap_model_loss loss_of(const struct ap_settings *set)
+{
+	return set->loss < 0 ? AP_LOSS_EXPANDED : (enum ap_model_loss)set->loss;
+}
+
 enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_json *doc, struct ap_input *out)
 {
@@ -368,6 +376,7 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.sequence = set->sequence,
 		.flash = set->attention != AP_ATTENTION_SMALL,
 		.dtype = dtype_of(set),
+		.loss = loss_of(set),
 		.name = name,
 	};
 	struct ap_hf_net net;
@@ -386,6 +395,7 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 		.flash = set->attention == AP_ATTENTION_FLASH,
 		.small = set->attention == AP_ATTENTION_SMALL,
 		.dtype = dtype_of(set),
+		.loss = loss_of(set),
 		.name = name,
 	};
 	struct ap_hf_net net;
@@ -405,9 +415,8 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const char *what)
 {
-	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_dtype,
-		AP_SET_freeze,
-		AP_SET_lora};
+	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_loss,
+		AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
 
 	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (set->origin[ids[i]] >= AP_FROM_CONFIG)

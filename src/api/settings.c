@@ -54,6 +54,7 @@ NAMES(format, ap_diff_writer_at)
 NAMES(optimizer, ap_optimizer_at)
 
 #define choose_activation ap_model_activation_name
+#define choose_loss ap_model_loss_name
 
 static const char *choose_scheduler(size_t i)
 {

@@ -83,7 +83,7 @@ static ap_id word_loss(const struct bert *l, ap_id x)
 	y = ap_model_matmul(m, l->mlm, y, l->table, true, "logits.product");
 	y = ap_model_binary(m, l->mlm, "BiasAdd", y, bias, "logits");
 	labels = ap_model_reshape(m, l->mlm, labels, rows, "labels");
-	y = ap_model_cross_entropy(m, l->mlm, y, labels);
+	y = ap_model_row_losses(m, l->mlm, l->p->loss, y, labels);
 	rows.dtype = AP_FLOAT32;
 	weights = ap_model_reshape(m, l->mlm, weights, rows, "weights");
 	y = ap_model_binary(m, l->mlm, "Mul", y, weights, "losses.weighted");
@@ -109,8 +109,7 @@ static ap_id sentence_loss(const struct bert *l, ap_id pooled)
 	ap_id y = ap_model_dense(m, ap_model_scope(m, l->nsp, "dense-Dense"), l->names->sentence_dense,
 		pooled, 2, "logits");
 
-	y = ap_model_cross_entropy(m, l->nsp, y, labels);
-	return ap_model_reduce(m, l->nsp, "ReduceMean", y, 1, false, "loss");
+	return ap_model_mean_loss(m, l->nsp, l->p->loss, y, labels);
 }
 
 /* The mean of what the pooler gives. */
@@ -178,7 +177,7 @@ struct ap_model *ap_model_bert(struct ap_arena *arena, const struct ap_model_par
 		.vocabulary = p->vocabulary, .positions = p->sequence, .types = 2,
 			.activation = p->activation,
 		.pooled = true, .words = true, .sentences = true, .fused = p->fused, .dropout = p->dropout,
-		.dtype = p->dtype};
+		.dtype = p->dtype, .loss = p->loss};
 
 	return ap_model_bert_of(arena, &b);
 }

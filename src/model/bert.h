@@ -28,6 +28,7 @@ struct ap_bert {
 	bool pooled; /* the first word's result passes the pooler */
 	bool words, sentences; /* heads; without any, the loss is the mean of what the pooler gives */
 	bool torch; /* norms have weight and bias */
+	enum ap_model_loss loss;
 	bool flash, fused;
 	double dropout;
 	enum ap_dtype dtype;

@@ -337,27 +337,3 @@ ap_id ap_model_rms_norm(struct ap_model *m, const char *scope, const char *param
 	y = ap_model_op(m, &op);
 	return wide == x ? y : ap_model_cast(m, scope, y, s.dtype, name);
 }
-
-ap_id ap_model_cross_entropy(struct ap_model *m, const char *scope, ap_id logits, ap_id labels)
-{
-	struct ap_shape s = ap_model_shape(m, logits);
-	ap_id max, exp, sum, softmax, hot, y;
-
-	if (s.dtype != AP_FLOAT32)
-		logits = ap_model_cast(m, scope, logits, AP_FLOAT32, "logits.float32");
-	max = ap_model_reduce(m, scope, "ReduceMax", logits, 1, true, "logits.max");
-	y = ap_model_binary(m, scope, "Sub", logits, max, "logits.shifted");
-	exp = ap_model_unary(m, scope, "Exp", y, "exp");
-	sum = ap_model_reduce(m, scope, "ReduceSum", exp, 1, !ap_model_is_fused(m), "exp.sum");
-	if (ap_model_is_fused(m)) {
-		y = ap_model_unary(m, scope, "Log", sum, "sum.log");
-		labels = ap_model_cast(m, scope, labels, AP_FLOAT32, "chosen");
-		return ap_model_binary(m, scope, "Sub", y, labels, "losses");
-	}
-	softmax = ap_model_binary(m, scope, "Div", exp, sum, "softmax");
-	hot = ap_model_one_hot(m, scope, labels, s.dim[s.rank - 1], AP_FLOAT32, "one_hot");
-	y = ap_model_unary(m, scope, "Log", softmax, "softmax.log");
-	y = ap_model_binary(m, scope, "Mul", y, hot, "chosen");
-	y = ap_model_reduce(m, scope, "ReduceSum", y, 1, false, "likelihood");
-	return ap_model_binary(m, scope, "Mul", ap_model_number(m, "minus_one", AP_FLOAT32), y, "losses");
-}

@@ -70,9 +70,4 @@ ap_id ap_model_layer_norm(struct ap_model *m, const char *scope, const char *par
 ap_id ap_model_rms_norm(struct ap_model *m, const char *scope, const char *param, ap_id x,
 	const char *name);
 
-/* Cross entropy, one operator per step of the formula, as in MindSpore's tutorials of distributed
- * training with automatic parallelism: logits [n,c], labels [n]. Returns each row's loss in
- * float32; their mean is the loss. */
-ap_id ap_model_cross_entropy(struct ap_model *m, const char *scope, ap_id logits, ap_id labels);
-
 #endif

@@ -199,8 +199,7 @@ struct ap_model *ap_model_resnet(struct ap_arena *arena, const struct ap_model_p
 	x = ap_model_op_one(m, flatten, "features",
 		AP_MODEL_SHAPE(params->dtype, params->batch, ap_model_shape(m, x).dim[1]));
 	x = ap_model_dense(m, NET "/end_point-Dense", "end_point", x, params->classes, "logits");
-	x = ap_model_cross_entropy(m, LOSS, x, labels);
-	ap_model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
+	(void)ap_model_mean_loss(m, LOSS, params->loss, x, labels);
 	return m;
 }
 
@@ -250,8 +249,7 @@ struct ap_model *ap_model_vgg(struct ap_arena *arena, const struct ap_model_para
 	x = ap_model_dense(m, VGG "/classifier.3-Dense", "classifier.3", x, UNITS, "classifier.3");
 	x = ap_model_unary(m, VGG "/classifier.4-ReLU", "ReLU", x, "classifier.4");
 	x = ap_model_dense(m, VGG "/classifier.6-Dense", "classifier.6", x, params->classes, "logits");
-	x = ap_model_cross_entropy(m, LOSS, x, labels);
-	ap_model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
+	(void)ap_model_mean_loss(m, LOSS, params->loss, x, labels);
 	return m;
 }
 
@@ -329,7 +327,6 @@ struct ap_model *ap_model_convnext(struct ap_arena *arena, const struct ap_model
 	x = ap_model_reduce(m, CONVNEXT, "ReduceMean", x, 2, false, "mean");
 	x = channel_norm(&net, "norm", x, false);
 	x = ap_model_dense(m, CONVNEXT "/head-Dense", "head", x, params->classes, "logits");
-	x = ap_model_cross_entropy(m, LOSS, x, labels);
-	ap_model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
+	(void)ap_model_mean_loss(m, LOSS, params->loss, x, labels);
 	return m;
 }

@@ -428,8 +428,7 @@ static void loss(const struct decoder *l, const char *top, ap_id x)
 
 		x = ap_model_binary(m, ap_model_scope(m, top, "lm_head-Linear"), "BiasAdd", x, b, "logits");
 	}
-	x = ap_model_cross_entropy(m, scope, x, labels);
-	ap_model_reduce(m, scope, "ReduceMean", x, 1, false, "loss");
+	(void)ap_model_mean_loss(m, scope, p->loss, x, labels);
 }
 
 struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decoder *d)

@@ -6,6 +6,7 @@
 
 #include "model/activation.h"
 #include "model/experts.h"
+#include "model/loss.h"
 #include "model/model.h"
 
 enum ap_decoder_norm {
@@ -66,6 +67,7 @@ struct ap_decoder {
 	const bool *sparse; /* [layers] does the block have experts; NULL: all have */
 	const int64_t *window; /* [layers] keys that a query sees, 0: all; NULL: all. Only flash leaves
 		out others */
+	enum ap_model_loss loss;
 	bool flash; /* FlashAttentionScore replaces small operators */
 	bool fused; /* kernels, see families.h */
 	enum ap_dtype dtype;

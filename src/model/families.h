@@ -4,6 +4,7 @@
 #define AP_MODEL_FAMILIES_H
 
 #include "model/activation.h"
+#include "model/loss.h"
 #include "model/model.h"
 
 /* Dimensions; a family reads those in ap_model_family.takes. */
@@ -21,6 +22,7 @@ struct ap_model_params {
 	bool flash; /* FlashAttentionScore replaces small operators */
 	enum ap_dtype dtype; /* of parameters and activations; the loss is float32 */
 	double dropout; /* 0: no Dropout operators */
+	enum ap_model_loss loss;
 	bool fused; /* kernels as in Megatron or compiled by torch, see below */
 };
 
@@ -42,7 +44,8 @@ enum {
 	AP_MODEL_DROPOUT = 1 << 13,
 	AP_MODEL_HEAD_SIZE = 1 << 14,
 	AP_MODEL_ACTIVATION = 1 << 15,
-	AP_MODEL_KERNELS = 1 << 16
+	AP_MODEL_KERNELS = 1 << 16,
+	AP_MODEL_LOSS = 1 << 17
 };
 
 typedef struct ap_model *ap_model_make_fn(struct ap_arena *arena, const struct ap_model_params *params);

@@ -30,16 +30,14 @@ static ap_id embed(const struct ap_model_encoder *e, int64_t vocabulary, ap_id *
 	return ap_model_encoder_dropout(e, scope, sum, "embedding.dropped");
 }
 
-static void loss(const struct ap_model_encoder *e, ap_id logits)
+static void loss(const struct ap_model_encoder *e, enum ap_model_loss how, ap_id logits)
 {
 	struct ap_model *m = e->m;
 	ap_id labels = ap_model_input(m, "labels", AP_MODEL_SHAPE(AP_INT32, e->batch, e->sequence));
-	ap_id y;
 
 	labels = ap_model_reshape(m, LOSS, labels, AP_MODEL_SHAPE(AP_INT32, e->batch * e->sequence),
 		"labels.rows");
-	y = ap_model_cross_entropy(m, LOSS, logits, labels);
-	ap_model_reduce(m, LOSS, "ReduceMean", y, 1, false, "loss");
+	(void)ap_model_mean_loss(m, LOSS, how, logits, labels);
 }
 
 struct ap_model *ap_model_gpt(struct ap_arena *arena, const struct ap_model_params *p)
@@ -56,6 +54,6 @@ struct ap_model *ap_model_gpt(struct ap_arena *arena, const struct ap_model_para
 	x = ap_model_layer_norm(m, BACKBONE "/layernorm-LayerNorm", "backbone.layernorm", x, "norm");
 	x = ap_model_reshape(m, BACKBONE, x, ap_model_encoder_rows(&e), "norm.rows");
 	x = ap_model_matmul(m, NET "head-GPTHead", x, table, true, "logits");
-	loss(&e, x);
+	loss(&e, p->loss, x);
 	return m;
 }

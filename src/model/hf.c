@@ -717,7 +717,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	struct ap_decoder *d = AP_NEW(r->ctx->arena, struct ap_decoder);
 
 	*d = (struct ap_decoder){.name = o->name, .names = a->names, .rotary = true, .norm = AP_NORM_RMS,
-		.flash = o->flash, .batch = o->batch};
+		.loss = o->loss, .flash = o->flash, .batch = o->batch};
 	d->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
 	d->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
 	d->inner = ap_hf_count(r, ap_hf_inner_keys, INT64_C(4) * AP_HF_MOST,

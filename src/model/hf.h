@@ -4,12 +4,14 @@
 #define AP_MODEL_HF_H
 
 #include "base/json.h"
+#include "model/loss.h"
 #include "model/model.h"
 
 struct ap_hf_options {
 	int64_t batch; /* samples of a step; 0: AP_HF_BATCH, with a note */
 	int64_t sequence; /* tokens of a sample; 0: the configuration's limit, with a note,
 		unless that is large */
+	enum ap_model_loss loss;
 	bool flash;
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
 	const char *name; /* of the graph */

@@ -84,8 +84,9 @@ static enum ap_status read_bert(struct ap_hf_keys *r, const struct ap_hf_options
 	const struct ap_jv *positions = ap_hf_member(r, "position_embedding_type");
 	size_t class = class_of(r, classes);
 
-	*b = (struct ap_bert){.name = o->name, .names = &names, .batch = o->batch, .flash = o->flash,
-		.torch = true, .pooled = class != 1, .words = class > 0, .sentences = class == 2};
+	*b = (struct ap_bert){.name = o->name, .names = &names, .batch = o->batch, .loss = o->loss,
+		.flash = o->flash, .torch = true, .pooled = class != 1, .words = class > 0,
+		.sentences = class == 2};
 	b->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
 	b->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
 	b->heads = ap_hf_count(r, ap_hf_head_keys, AP_HF_MOST, 0);
@@ -150,8 +151,8 @@ static enum ap_status read_vit(struct ap_hf_keys *r, const struct ap_hf_options 
 	size_t class = class_of(r, classes);
 	double tokens;
 
-	*v = (struct ap_vit){.name = o->name, .names = &names, .batch = o->batch, .flash = o->flash,
-		.torch = true};
+	*v = (struct ap_vit){.name = o->name, .names = &names, .batch = o->batch, .loss = o->loss,
+		.flash = o->flash, .torch = true};
 	v->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
 	v->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
 	v->heads = ap_hf_count(r, ap_hf_head_keys, AP_HF_MOST, 0);
@@ -212,7 +213,8 @@ static enum ap_status read_t5(struct ap_hf_keys *r, const struct ap_hf_options *
 	struct ap_t5 *t = AP_NEW(r->ctx->arena, struct ap_t5);
 
 	(void)class_of(r, classes);
-	*t = (struct ap_t5){.name = o->name, .batch = o->batch, .flash = o->flash};
+	*t = (struct ap_t5){.name = o->name, .batch = o->batch, .loss = o->loss,
+		.flash = o->flash};
 	t->hidden = ap_hf_count(r, ap_hf_hidden_keys, AP_HF_MOST, 0);
 	t->layers = ap_hf_count(r, ap_hf_layer_keys, AP_HF_LAYERS_MOST, 0);
 	t->decoder_layers = ap_hf_count(r, (ap_hf_keys_of){"num_decoder_layers"}, AP_HF_LAYERS_MOST,

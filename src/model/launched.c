@@ -273,7 +273,8 @@ enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *do
 	struct ap_decoder *d = AP_NEW(ctx->arena, struct ap_decoder);
 	bool gated = on(r, "swiglu");
 
-	*d = (struct ap_decoder){.name = o->name, .batch = o->batch, .fused = true, .fused_qkv = true};
+	*d = (struct ap_decoder){.name = o->name, .batch = o->batch, .loss = o->loss,
+		.fused = true, .fused_qkv = true};
 	refuse_others(r);
 	d->layers = count(r, "num_layers", AP_HF_LAYERS_MOST, 0);
 	d->hidden = count(r, "hidden_size", AP_HF_MOST, 0);
@@ -461,7 +462,7 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 	if (!section || ap_jv_type(section) != AP_JOBJECT)
 		return ap_json_report(ctx, doc, top, AP_ERROR, AP_USAGE, NULL, NULL,
 			"no section model.model_config says the network; expected GRAPH as well");
-	*d = (struct ap_decoder){.name = o->name, .batch = o->batch};
+	*d = (struct ap_decoder){.name = o->name, .batch = o->batch, .loss = o->loss};
 	kind = find_kind(r, model);
 	for (size_t i = 0; i < AP_COUNT(mindformers_others); i++) {
 		v = ap_hf_member(r, mindformers_others[i]);

@@ -10,6 +10,7 @@ struct ap_launched_options {
 	int64_t batch; /* samples of a step */
 	int64_t sequence; /* tokens of a sample; 0: as the file says */
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the file says */
+	enum ap_model_loss loss;
 	bool flash, small; /* which of both attention is; none: as the file says */
 	const char *name; /* of the graph */
 };

@@ -52,6 +52,7 @@ static struct ap_decoder llama(const struct ap_model_params *p)
 		.rotary = true,
 		.norm = AP_NORM_RMS_WIDE,
 		.activation = p->activation,
+		.loss = p->loss,
 		.flash = p->flash,
 		.fused = p->fused,
 		.dtype = p->dtype,

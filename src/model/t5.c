@@ -101,7 +101,6 @@ struct ap_model *ap_model_t5(struct ap_arena *arena, const struct ap_t5 *p)
 	labels = ap_model_input(m, "labels", ids);
 	labels = ap_model_reshape(m, loss, labels, AP_MODEL_SHAPE(AP_INT32, p->batch * p->sequence),
 		"labels.rows");
-	y = ap_model_cross_entropy(m, loss, y, labels);
-	ap_model_reduce(m, loss, "ReduceMean", y, 1, false, "loss");
+	(void)ap_model_mean_loss(m, loss, p->loss, y, labels);
 	return m;
 }

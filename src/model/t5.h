@@ -5,6 +5,7 @@
 #define AP_MODEL_T5_H
 
 #include "model/activation.h"
+#include "model/loss.h"
 #include "model/model.h"
 
 struct ap_t5 {
@@ -14,6 +15,7 @@ struct ap_t5 {
 	int64_t buckets; /* of distances */
 	enum ap_model_activation activation;
 	bool tied; /* the head's weight is the embedding's */
+	enum ap_model_loss loss;
 	bool flash;
 	enum ap_dtype dtype;
 };

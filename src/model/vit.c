@@ -97,8 +97,7 @@ struct ap_model *ap_model_vit_of(struct ap_arena *arena, const struct ap_vit *p)
 		return m;
 	}
 	x = ap_model_dense(m, TOP "head-Dense", p->names->head, x, p->classes, "logits");
-	x = ap_model_cross_entropy(m, LOSS, x, labels);
-	ap_model_reduce(m, LOSS, "ReduceMean", x, 1, false, "loss");
+	(void)ap_model_mean_loss(m, LOSS, p->loss, x, labels);
 	return m;
 }
 

@@ -27,6 +27,7 @@ struct ap_vit {
 	enum ap_model_activation activation; /* without a gate */
 	bool no_qkv_bias;
 	bool torch; /* norms have weight and bias */
+	enum ap_model_loss loss;
 	bool flash, fused;
 	double dropout;
 	enum ap_dtype dtype;

@@ -89,6 +89,34 @@ static bool loss_by_classes(const struct ex_job *j)
 	return true;
 }
 
+/* Of rows less what operand 2 says: the sum of exponentials, and the logit of the class, if it is here. */
+static bool sums_of_classes(const struct ex_job *j)
+{
+	const struct ex_box *x = &j->in[0].box;
+	struct ex_tape *t = j->tape;
+
+	for (unsigned i = 1; i < j->nin; i++)
+		if (x->size[0] != j->in[i].box.size[0])
+			return false;
+	for (unsigned i = 0; i < j->nout; i++)
+		if (x->size[0] != j->out[i].box.size[0])
+			return false;
+	for (int64_t b = 0; b < x->size[0]; b++) {
+		int64_t label = (int64_t)ex_value_of(t, j->in[1].id[b]) - x->first[1];
+		ex_id most = ex_leaf(t, ex_value_of(t, j->in[2].id[b])), sum = 0;
+
+		for (int64_t c = 0; c < x->size[1]; c++) {
+			ex_id v = ex_minus(t, j->in[0].id[b * x->size[1] + c], most);
+
+			sum = ex_plus(t, sum, ex_fn1(t, "exp", v));
+			if (c == label && j->nout > 1)
+				j->out[1].id[b] = v;
+		}
+		j->out[0].id[b] = sum;
+	}
+	return true;
+}
+
 static ex_id each_class_at(const struct ex_job *j, unsigned r, const int64_t *at)
 {
 	(void)r;
@@ -129,6 +157,8 @@ const struct ex_kernel ex_kernels_loss[] = {
 	{.type = "SparseSoftmaxCrossEntropyWithLogits", .forward = loss_by_classes,
 		.make = ex_make_loss_by_classes, .limit = limit_classes, .no_grad = 1 << 1,
 		.no_grad_if = "is_grad"},
+	{.type = "CrossEntropySums", .forward = sums_of_classes, .make = ex_make_loss_sums,
+		.limit = limit_classes, .no_grad = 1 << 1 | 1 << 2},
 	{.type = "SigmoidCrossEntropyWithLogits", .forward = each_class,
 		.make = ex_make_loss_of_each},
 	{.type = "Dropout", .forward = drop, .make = ex_make_dropout},

@@ -28,6 +28,18 @@ void ex_make_loss_by_classes(struct ex_sample *s)
 	ex_add_flag(s, "is_grad");
 }
 
+void ex_make_loss_sums(struct ex_sample *s)
+{
+	unsigned labels;
+
+	add_logits(s);
+	labels = ex_add_in(s, "int32", 1, s->in[0].dim);
+	s->draw[labels] = EX_DRAW_INDEX;
+	s->limit[labels] = s->in[0].dim[1];
+	ex_add_in(s, "float32", 1, s->in[0].dim);
+	s->nout = 2;
+}
+
 void ex_make_loss_of_each(struct ex_sample *s)
 {
 	ex_add_any(s, "float32", 3);

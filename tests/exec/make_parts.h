@@ -61,7 +61,7 @@ ex_make_fn ex_make_line, ex_make_constant, ex_make_dataset;
 ex_make_fn ex_make_softmax, ex_make_l2_normalize, ex_make_layer_norm, ex_make_rms_norm,
 	ex_make_group_norm, ex_make_batch_norm;
 ex_make_fn ex_make_loss_by_labels, ex_make_loss_by_classes, ex_make_loss_of_each,
-	ex_make_dropout;
+	ex_make_loss_sums, ex_make_dropout;
 /* make_window.c */
 ex_make_fn ex_make_convolution, ex_make_transposed, ex_make_pooling;
 /* make_index.c */

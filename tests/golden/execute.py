@@ -40,8 +40,14 @@ MODELS = {
 }
 DECODER = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 24,
            "intermediate_size": 24, "hidden_act": "silu", "rms_norm_eps": 1e-5, "max_position_embeddings": 8}
+ENCODER = {"model_type": "bert", "architectures": ["BertForPreTraining"], "hidden_size": 16, "num_hidden_layers": 1,
+           "num_attention_heads": 4, "intermediate_size": 24, "vocab_size": 24, "max_position_embeddings": 8,
+           "hidden_act": "gelu"}
 CONFIGS = {  # configurations of Hugging Face, and options of import
     "pair": ({**DECODER, "model_type": "phi3"}, []),
+    "sums": ({**DECODER, "model_type": "llama"}, ["--loss", "vocabulary-parallel"]),
+    "class": ({**DECODER, "model_type": "llama"}, ["--loss", "fused"]),
+    "shares": (ENCODER, ["--loss", "fused"]),
 }
 GRAPHS = {
     "mlp": mlp(),
@@ -121,6 +127,10 @@ CASES = [  # graph, devices, options
     ("places", 8, ["--hybrid", "dp=4,cp=2,ep=4,mbs=2", *DEAL, *GENERIC]), ("places", 4, []),
     # A gate and what it weights are columns of one product.
     ("pair", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("pair", 4, ["--hybrid", "dp=1,tp=2,cp=2,mbs=1"]),
+    # Losses of a cut vocabulary, of a whole one, of shares of classes.
+    ("sums", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("sums", 8, ["--hybrid", "tp=2,dp=4"]),
+    ("class", 4, ["--hybrid", "dp=2,tp=2,mbs=2", *GENERIC]), ("class", 4, []),
+    ("shares", 4, ["--hybrid", "dp=2,tp=2", *GENERIC]), ("shares", 4, []),
     ("views", 4, GENERIC), ("views", 4, []),
     ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
     ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),
@@ -222,6 +232,28 @@ class Execute(unittest.TestCase):
         pair = [o for o in plan["operators"] if "gate_up_proj-Linear/MatMul" in o["name"]]
         self.assertEqual([o["in_slice"][1] for o in pair], [[24, 16]] * 2)
         self.assertFalse([r for r in plan["redistributions"] if "pair" in r["tensor"] or "gate" in r["tensor"]])
+
+    def test_three_sums_of_a_cut_vocabulary(self):
+        """Of each row that a rank has: the maximum, the sum of exponentials, the logit of the class."""
+        plan = self.plan("sums", 4, [*GENERIC, "--hybrid", "dp=2,tp=2"])
+        said = [(c["phase"], c["kind"], c["reduce"], c["axes"], c["bytes"]) for o in plan["operators"]
+                for c in o["communications"] if "CrossEntropyLoss" in o["name"] and "ReduceMean" not in o["name"]]
+        rows = 8 // 2 * 4
+        self.assertEqual(said, [("forward", "AllReduce", way, [[1, 2]], 4 * rows) for way in ("max", "sum", "sum")])
+        self.assertFalse([r for r in plan["redistributions"] if "logits" in r["tensor"]])
+
+    def test_losses_are_one(self):
+        """However it is computed, the loss is the same, and so are the gradients, which one rank's are."""
+        with open(self.path("config"), "w", encoding="utf-8") as file:
+            json.dump(CONFIGS["sums"][0], file)
+        said, constants = [], {"on_value.float32": 1, "off_value.float32": 0, "minus_one": -1}
+        for way in "expanded", "fused", "vocabulary-parallel":
+            subprocess.run([PROGRAM, "import", self.path("config"), "-q", "--batch", "8", "--sequence", "4", "--dtype",
+                            "float32", "--loss", way, "-o", self.path("way")], check=True)
+            with open(self.path("way"), encoding="utf-8") as file:
+                text = execute_plan.execute(json.load(file), self.plan("way", 2, GENERIC), values=constants)[0]
+            said.append(text.split("loss ")[1].split(",")[0])
+        self.assertEqual(len(set(said)), 1, said)
 
     def test_order_of_rows_changes_nothing(self):
         """Where rows stand token by token, the loss is what it is where they stand sample by sample."""

@@ -256,6 +256,49 @@ START_LOOP_TEST(built_as_computed, AP_COUNT(rows))
 }
 END_TEST
 
+/* What is kept of all classes of each token for the backward pass, in tensors of float32: the logits alone, or
+ * each operator's own. Only the operators that are cut by classes have parts of them. */
+START_LOOP_TEST(losses_keep_what_they_say, AP_LOSSES)
+{
+	static const struct {
+		const char *last; /* operator that sees all classes */
+		int kept, float32; /* tensors kept; operators that make one of all classes in float32 */
+	} want[AP_LOSSES] = {
+		[AP_LOSS_EXPANDED] = {"ReduceSum", 5, 7},
+		[AP_LOSS_FUSED] = {"SparseSoftmaxCrossEntropyWithLogits", 1, 1},
+		[AP_LOSS_VOCABULARY_PARALLEL] = {"CrossEntropySums", 1, 1}};
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true, .loss = (enum ap_model_loss)_i,
+		.dtype = AP_DTYPE_COUNT, .name = "net"};
+	const char *last = NULL;
+	const struct ap_graph *g;
+	struct ap_hf_net net;
+	int kept = 0, made = 0;
+
+	ck_assert_int_eq(read_net(config(&rows[0]), &o, &net), AP_OK);
+	g = load(net.make(arena, net.dimensions));
+	ck_assert_int_eq(g->parameters, parameters(&rows[0]));
+	for (ap_id t = 0; t < g->ntensor; t++) {
+		const struct ap_tensor *x = &g->tensor[t];
+		bool saved = false;
+
+		if (x->kind != AP_TENSOR_ACT || x->shape.dtype != AP_FLOAT32 || elements(x) != BATCH * SEQUENCE * rows[0].v)
+			continue;
+		made++;
+		saved = g->node[x->producer].backward && g->node[x->producer].bound.out[x->result].saved;
+		for (uint32_t u = 0; u < x->nuse; u++) {
+			const struct ap_node *n = &g->node[x->use[u].node];
+
+			saved |= n->backward && n->bound.in[x->use[u].operand].saved;
+			last = n->type;
+		}
+		kept += saved;
+	}
+	ck_assert_int_eq(made, want[_i].float32);
+	ck_assert_int_eq(kept, want[_i].kept);
+	ck_assert_str_eq(last, want[_i].last);
+}
+END_TEST
+
 /* Models with layer norms and without a gate: hidden 64, 3 layers, 4 heads, 500 words, 128 positions. */
 #define H INT64_C(64)
 #define L 3

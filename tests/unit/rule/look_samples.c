@@ -136,6 +136,8 @@ const struct move_sample look_samples[] = {
 	{"TopPRouter", "int32[4,8,2] float32[4,8,2]", "capacity=3 expert_num=5 threshold=0.3",
 		"? ?", "[b s! k!], [b s! k!] -> [b e!@ c!@], [b s! k!]; b=4 s=8 k=2 e=5 c=3",
 		"int32[4,5,3] int32[4,8,2]", "bskec"},
+	{"CrossEntropySums", "float32[8,12] int32[8] float32[8]", "", "? ?",
+		"[n c], [n], [n] -> [n], [n]; n=8 c=12", "float32[8] float32[8]", "nc"},
 	{"MoeDispatch", "float16[4,8,6] int32[4,8,2]", "num_groups=2 capacity=3 expert_num=5", "?",
 		"[b (g s!) h], [b (g s!) k!] -> [b e! (g c!) h]; b=4 g=2 s=4 h=6 k=2 e=5 c=3",
 		"float16[4,5,6,6]", "bgshkec"},
