@@ -158,6 +158,32 @@ def put_together(pieces, dim, outer):
     return np.concatenate(seen, dim + 1).reshape(*x.shape[:dim], -1, *x.shape[dim + 1:])
 
 
+def piece_of(x, sides, parts, i):
+    """Part i of what the two dimensions of an AlltoAll give, outer first; sides [(dim, outer)]."""
+    for (dim, outer), n, own in zip(sides, parts, (i // parts[1], i % parts[1])):
+        x = take(x, dim, outer, n, own)
+    return x
+
+
+def of_pieces(pieces, sides, parts):
+    rows = [put_together(pieces[i:i + parts[1]], *sides[1]) for i in range(0, len(pieces), parts[1])]
+    return put_together(rows, *sides[0])
+
+
+def send_pieces(value, step, back):
+    """An AlltoAll of two dimensions: each rank has a piece for each of its group."""
+    axes, inner = [step["axis"]], step["inner_parts"]
+    parts = (step["axis"][1] // inner, inner)
+    need(step["axis"][1] % inner == 0, "a step divides its devices unevenly")
+    cut = [(step["dim"], step["outer"]), (step["inner_dim"], step["inner_outer"])]
+    joined = [(step["concat_dim"], step["concat_outer"]),
+        (step["concat_inner_dim"], step["concat_inner_outer"])]
+    if back:
+        cut, joined = joined, cut
+    return [of_pieces([piece_of(y, cut, parts, number(rank, axes)) for y in of_group], joined, parts)
+        for rank, of_group in enumerate(members(value, axes))]
+
+
 def apart(step):
     """A step of two dimensions is a step of each."""
     parts = step.get("inner_parts")
@@ -170,7 +196,10 @@ def apart(step):
 
 
 def move(value, step, back=False):
-    """The adjoint (back) of a step of two dimensions runs in any order, as the step does."""
+    """The adjoint (back) of a step of two dimensions runs in any order, as the step does; an AlltoAll is
+    one exchange."""
+    if step["kind"] == "AlltoAll" and step.get("inner_parts"):
+        return send_pieces(value, step, back)
     for one in apart(step):
         value = move_along(value, one, back)
     return value

@@ -1145,6 +1145,15 @@ static void hold_step(struct book *b, const struct ap_jv *v, const struct ap_res
 		book_want_int(b, v, "inner_outer", s->inner_outer, why);
 		book_want_int(b, v, "inner_parts", s->inner_parts, why);
 	}
+	alltoall = alltoall && s->inner_parts > 1;
+	if (!ap_jv_get(v, "concat_inner_dim") == alltoall ||
+		!ap_jv_get(v, "concat_inner_outer") == alltoall) {
+		book_fault(b, v, alltoall ? "no key \"concat_inner_dim\" or \"concat_inner_outer\""
+			: "has a second dimension put together, and is no AlltoAll of two");
+	} else if (alltoall) {
+		book_want_int(b, v, "concat_inner_dim", s->concat_inner, why);
+		book_want_int(b, v, "concat_inner_outer", s->concat_inner_outer, why);
+	}
 }
 
 /* Bytes that a device sends: a gather receives all parts but its own, an AlltoAll sends all but

@@ -802,6 +802,10 @@ static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshar
 		if (s->inner_parts > 1) {
 			ap_jw_kint(w, "inner_dim", s->inner);
 			ap_jw_kint(w, "inner_outer", s->inner_outer);
+			if (s->move == AP_MOVE_ALLTOALL) {
+				ap_jw_kint(w, "concat_inner_dim", s->concat_inner);
+				ap_jw_kint(w, "concat_inner_outer", s->concat_inner_outer);
+			}
 			ap_jw_kint(w, "inner_parts", s->inner_parts);
 		}
 		ap_jw_key(w, "axis");

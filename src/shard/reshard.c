@@ -42,8 +42,9 @@ static struct ap_reshard_step *emit(struct writer *w, enum ap_move move, struct 
 	step->dim = (uint8_t)dim;
 	step->concat = 0;
 	step->first = false;
-	step->inner = 0;
-	step->outer = step->concat_outer = step->inner_outer = step->inner_parts = 1;
+	step->inner = step->concat_inner = 0;
+	step->outer = step->concat_outer = step->inner_outer = step->concat_inner_outer = 1;
+	step->inner_parts = 1;
 	step->before = w->elements;
 	if (move == AP_MOVE_SLICE)
 		w->elements /= axis.size;
@@ -272,18 +273,22 @@ static void find_outer(const struct ap_unified *u, struct ap_reshard_step *steps
 }
 
 /* Are these one step, the axis of one lying just inside that of the other? Of one dimension the parts have
- * to lie so too. */
+ * to lie so too: those of the outer axis, put together first or cut last, stand outside the others. What an
+ * ALLTOALL puts together the other one may not cut. */
 static bool can_join(const struct ap_reshard_step *a, const struct ap_reshard_step *b)
 {
 	bool ordered = a->axis.stride > b->axis.stride;
 	const struct ap_reshard_step *x = ordered ? a : b, *y = ordered ? b : a;
+	bool gather = a->move == AP_MOVE_GATHER, exchange = a->move == AP_MOVE_ALLTOALL;
 
-	if (a->move != b->move || a->move == AP_MOVE_ALLTOALL || a->move == AP_MOVE_ALLREDUCE ||
-		a->inner_parts > 1 ||
+	if (a->move != b->move || a->move == AP_MOVE_ALLREDUCE || a->inner_parts > 1 ||
 		x->axis.stride != y->axis.stride * y->axis.size)
 		return false;
-	return x->dim != y->dim ||
-		y->outer == x->outer * ((a->move == AP_MOVE_GATHER) == ordered ? x->axis.size : 1);
+	if (exchange && (x->dim == x->concat || x->dim == y->concat || y->dim == x->concat ||
+		y->dim == y->concat || (x->concat == y->concat &&
+		y->concat_outer != x->concat_outer * (ordered ? x->axis.size : 1))))
+		return false;
+	return x->dim != y->dim || y->outer == x->outer * (gather == ordered ? x->axis.size : 1);
 }
 
 static void join_step(struct ap_reshard_step *a, const struct ap_reshard_step *b)
@@ -294,10 +299,14 @@ static void join_step(struct ap_reshard_step *a, const struct ap_reshard_step *b
 
 	*a = *x;
 	a->axis = (struct ap_axis){y->axis.stride, x->axis.size * y->axis.size};
-	if (x->dim != y->dim) {
+	if (a->move == AP_MOVE_ALLTOALL ? x->dim != y->dim || x->concat != y->concat : x->dim != y->dim) {
 		a->inner = y->dim;
-		a->inner_outer = y->outer;
+		a->inner_outer = x->dim != y->dim ? y->outer : x->outer;
 		a->inner_parts = y->axis.size;
+	}
+	if (a->move == AP_MOVE_ALLTOALL && a->inner_parts > 1) {
+		a->concat_inner = y->concat;
+		a->concat_inner_outer = x->concat != y->concat ? y->concat_outer : x->concat_outer;
 	}
 	a->before = first.before;
 	a->after = b->after;
@@ -342,8 +351,10 @@ static int join(const struct ap_reshard_end *a, struct ap_reshard_step *steps, i
 		} else {
 			extent[s->dim] /= parts;
 			extent[s->inner] /= s->inner_parts;
-			if (s->move == AP_MOVE_ALLTOALL)
+			if (s->move == AP_MOVE_ALLTOALL) {
 				extent[s->concat] *= parts;
+				extent[s->concat_inner] *= s->inner_parts;
+			}
 			if (s->move == AP_MOVE_REDUCESCATTER)
 				s->first = is_contiguous(s, extent);
 		}
@@ -401,7 +412,8 @@ static void add_step(struct summing *x, const struct ap_reshard_step *s, enum ap
 
 static void sum_rest(struct summing *x)
 {
-	static const struct ap_reshard_step none = {.inner_outer = 1, .inner_parts = 1};
+	static const struct ap_reshard_step none = {.inner_outer = 1, .concat_inner_outer = 1,
+		.inner_parts = 1};
 
 	for (int i = 0; i < x->left.n; i++)
 		add_step(x, &none, AP_MOVE_ALLREDUCE, x->left.axis[i], 1);

@@ -28,8 +28,10 @@ enum ap_move {
  *   REDUCESCATTER  adds up the slices of the group, and keeps the rank's own part of `dim` of the sum.
  *   ALLREDUCE      adds them up; dim and outer are 0 and 1.
  * dim and concat may be one dimension: concat_outer counts after `dim` was split.
- * Where inner_parts is above 1, a step is one of two dimensions at once, and no ALLTOALL: part p of the axis
- * is part p / inner_parts of `dim` and p % inner_parts of `inner`, whose outer is inner_outer.
+ * Where inner_parts is above 1, a step is one of two dimensions at once: part p of the axis is part
+ * p / inner_parts of `dim`, and of that part p % inner_parts of `inner`, whose outer is inner_outer. Of an
+ * ALLTOALL what comes from member p is likewise part p / inner_parts of `concat` and of that part
+ * p % inner_parts of `concat_inner`; on either side the two may be one dimension.
  */
 struct ap_reshard_step {
 	enum ap_move move;
@@ -37,10 +39,11 @@ struct ap_reshard_step {
 	uint8_t dim; /* of the tensor: cut (SLICE, ALLTOALL, REDUCESCATTER) or concatenated (GATHER) */
 	uint8_t concat; /* ALLTOALL: dimension concatenated */
 	uint8_t inner; /* of two dimensions: the second one */
+	uint8_t concat_inner; /* ALLTOALL: likewise of those concatenated */
 	bool first; /* what is concatenated, or cut of a sum, is the first dimension of the expanded
 	               shape: the collective alone does it, without local copies */
-	int32_t outer, concat_outer, inner_outer;
-	int32_t inner_parts; /* of axis.size, those of `inner`; 1: the step is of `dim` alone */
+	int32_t outer, concat_outer, inner_outer, concat_inner_outer;
+	int32_t inner_parts; /* of axis.size, those of `inner`; 1: the step is of `dim`, `concat` alone */
 	int64_t before, after; /* elements of the slice on one rank */
 };
 

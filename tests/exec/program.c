@@ -165,7 +165,9 @@ static bool same_step(const struct ap_reshard_step *a, const struct ap_reshard_s
 		a->after == b->after &&
 		a->inner_parts == b->inner_parts && (a->inner_parts == 1 ||
 			(a->inner == b->inner && a->inner_outer == b->inner_outer)) &&
-		(!twice || (a->concat == b->concat && a->concat_outer == b->concat_outer));
+		(!twice || (a->concat == b->concat && a->concat_outer == b->concat_outer)) &&
+		(!twice || a->inner_parts == 1 || (a->concat_inner == b->concat_inner &&
+			a->concat_inner_outer == b->concat_inner_outer));
 }
 
 static bool same_steps(const struct ap_reshard_step *a, int na, const struct ap_reshard_step *b, int nb)

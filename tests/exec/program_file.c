@@ -252,6 +252,11 @@ static struct ap_reshard_step read_step(struct ex_reader *r, const struct ap_jv 
 	if (s.move == AP_MOVE_ALLTOALL) {
 		s.concat = (uint8_t)ex_read_int(r, obj, "concat_dim");
 		s.concat_outer = (int32_t)ex_read_int(r, obj, "concat_outer");
+		s.concat_inner_outer = 1;
+		if (s.inner_parts > 1) {
+			s.concat_inner = (uint8_t)ex_read_int(r, obj, "concat_inner_dim");
+			s.concat_inner_outer = (int32_t)ex_read_int(r, obj, "concat_inner_outer");
+		}
 	}
 	return s;
 }

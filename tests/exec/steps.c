@@ -17,6 +17,7 @@ struct step { /* of all ranks, as it is carried out */
 	bool cuts, joins, sums;
 	struct ex_box before, after; /* extents before and after, of any rank */
 	struct view from, to; /* of the slices before and after */
+	struct view from_inner, to_inner; /* of their parts; parts 1 but of an ALLTOALL of two dimensions */
 };
 
 static bool look(struct ex_world *w, const struct ex_box *b, int dim, int64_t outer, int64_t parts,
@@ -39,6 +40,8 @@ static bool look(struct ex_world *w, const struct ex_box *b, int dim, int64_t ou
 static bool prepare(struct ex_world *w, const struct ap_reshard_step *s, const struct ex_box *b,
 	struct step *out)
 {
+	struct ex_box part;
+	int64_t inner = s->move == AP_MOVE_ALLTOALL ? s->inner_parts : 1, n = s->axis.size / inner;
 	int join = s->move == AP_MOVE_GATHER ? s->dim : s->concat;
 	int32_t join_outer = s->move == AP_MOVE_GATHER ? s->outer : s->concat_outer;
 
@@ -46,13 +49,22 @@ static bool prepare(struct ex_world *w, const struct ap_reshard_step *s, const s
 		.joins = s->move == AP_MOVE_GATHER || s->move == AP_MOVE_ALLTOALL,
 		.sums = s->move == AP_MOVE_REDUCESCATTER || s->move == AP_MOVE_ALLREDUCE,
 		.before = *b, .after = *b};
-	if (out->cuts && !look(w, b, s->dim, s->outer, s->axis.size, &out->from))
+	if (out->cuts && !look(w, b, s->dim, s->outer, n, &out->from))
 		return false;
 	if (out->cuts)
-		out->after.size[s->dim] /= s->axis.size;
+		out->after.size[s->dim] /= n;
+	if (inner > 1 && !look(w, &out->after, s->inner, s->inner_outer, inner, &out->from_inner))
+		return false;
+	if (inner > 1)
+		out->after.size[s->inner] /= inner;
+	if (inner > 1 && s->concat_inner < b->rank)
+		out->after.size[s->concat_inner] *= inner;
+	part = out->after;
 	if (out->joins && join < b->rank)
-		out->after.size[join] *= s->axis.size;
-	if (out->joins && !look(w, &out->after, join, join_outer, s->axis.size, &out->to))
+		out->after.size[join] *= n;
+	if (inner > 1 && !look(w, &part, s->concat_inner, s->concat_inner_outer, inner, &out->to_inner))
+		return false;
+	if (out->joins && !look(w, &out->after, join, join_outer, n, &out->to))
 		return false;
 	if (ex_count(&out->before) != s->before || ex_count(&out->after) != s->after)
 		ex_trouble(w, "a step from %" PRId64 " to %" PRId64 " elements is charged as one from %"
@@ -73,22 +85,49 @@ static int64_t group_of(const struct step *t, int64_t r, int64_t group[EX_MAX_DE
 	return n;
 }
 
-static uint64_t *take(const struct step *t, const struct view *v, int64_t part,
-	const struct ex_tensor *slice)
+static uint64_t *take_one(const struct step *t, const struct view *v, int64_t part, const uint64_t *slice)
 {
 	uint64_t *piece = AP_NEW_N(t->w->ctx->scratch, uint64_t, v->before * v->after);
 
 	for (int64_t i = 0; i < v->before; i++)
-		memcpy(piece + i * v->after, slice->v + (i * v->parts + part) * v->after,
+		memcpy(piece + i * v->after, slice + (i * v->parts + part) * v->after,
 			(size_t)v->after * sizeof *piece);
 	return piece;
 }
 
-static void put(const struct view *v, int64_t part, const uint64_t *piece, struct ex_tensor *slice)
+static void put_one(const struct view *v, int64_t part, const uint64_t *piece, uint64_t *slice)
 {
 	for (int64_t i = 0; i < v->before; i++)
-		memcpy(slice->v + (i * v->parts + part) * v->after, piece + i * v->after,
+		memcpy(slice + (i * v->parts + part) * v->after, piece + i * v->after,
 			(size_t)v->after * sizeof *piece);
+}
+
+/* A part of the slice as v has it, or of two dimensions, a part of such a part. */
+static uint64_t *take(const struct step *t, const struct view *v, int64_t part,
+	const struct ex_tensor *slice)
+{
+	const struct view *inner = v == &t->from ? &t->from_inner : &t->to_inner;
+	uint64_t *piece;
+
+	if (inner->parts == 0)
+		return take_one(t, v, part, slice->v);
+	piece = take_one(t, v, part / inner->parts, slice->v);
+	return take_one(t, inner, part % inner->parts, piece);
+}
+
+static void put(const struct step *t, const struct view *v, int64_t part, const uint64_t *piece,
+	struct ex_tensor *slice)
+{
+	const struct view *inner = v == &t->from ? &t->from_inner : &t->to_inner;
+	uint64_t *whole;
+
+	if (inner->parts == 0) {
+		put_one(v, part, piece, slice->v);
+		return;
+	}
+	whole = take_one(t, v, part / inner->parts, slice->v);
+	put_one(inner, part % inner->parts, piece, whole);
+	put_one(v, part / inner->parts, whole, slice->v);
 }
 
 /* Slices of these extents on each rank. */
@@ -127,9 +166,9 @@ static int64_t run(const struct step *t, struct ex_shards *s)
 		for (int64_t i = 0; t->joins && i < n; i++) {
 			const struct ex_tensor *sent = &s->of[group[i]];
 
-			put(&t->to, i, t->cuts ? take(t, &t->from, own, sent) : sent->v,
+			put(t, &t->to, i, t->cuts ? take(t, &t->from, own, sent) : sent->v,
 				&out.of[r]);
-			got += i == own ? 0 : t->to.before * t->to.after;
+			got += i == own ? 0 : ex_count(&t->after) / n;
 		}
 	}
 	t->w->ncollective += t->joins || t->sums;
@@ -146,12 +185,12 @@ static void run_back(const struct step *t, struct ex_shards *g)
 		int64_t group[EX_MAX_DEV], own, n = group_of(t, r, group, &own);
 
 		if (!t->joins)
-			put(&t->from, own, g->of[r].v, &out.of[r]);
+			put(t, &t->from, own, g->of[r].v, &out.of[r]);
 		for (int64_t k = 0; t->joins && k < n; k++) {
 			const uint64_t *piece = take(t, &t->to, own, &g->of[group[k]]);
 
 			if (t->cuts)
-				put(&t->from, k, piece, &out.of[r]);
+				put(t, &t->from, k, piece, &out.of[r]);
 			for (int64_t i = 0; !t->cuts && i < ex_count(&t->before); i++)
 				out.of[r].v[i] = ex_add(out.of[r].v[i], piece[i]);
 		}
@@ -160,13 +199,14 @@ static void run_back(const struct step *t, struct ex_shards *g)
 	*g = out;
 }
 
-/* A step of two dimensions is one of each, the inner one first; one collective all the same. */
+/* A step of two dimensions is one of each, the inner one first; one collective all the same. An ALLTOALL is
+ * carried out as it is. */
 static int take_apart(struct ex_world *w, const struct ap_reshard_step *s, struct ap_reshard_step *out)
 {
 	int32_t parts = s->inner_parts;
 
 	out[0] = *s;
-	if (parts == 1)
+	if (parts == 1 || (s->move == AP_MOVE_ALLTOALL && parts > 1 && s->axis.size % parts == 0))
 		return 1;
 	if (parts < 1 || s->axis.size % parts || s->move == AP_MOVE_ALLTOALL ||
 		s->move == AP_MOVE_ALLREDUCE || s->inner == s->dim) {

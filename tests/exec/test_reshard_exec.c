@@ -46,6 +46,7 @@ struct pair { /* a redistribution that is tried */
 	struct ap_reshard_step step[AP_RESHARD_MAX];
 	int nstep;
 	struct ex_tensor x, g; /* values and gradients of the whole */
+	uint64_t exchanges; /* so far, AlltoAlls of two dimensions */
 };
 
 static int64_t ranks_of(const struct mesh *m)
@@ -178,7 +179,8 @@ static void charged_steps(const struct pair *p)
 		if (x->move != y->move || x->dim != y->dim || x->concat != y->concat ||
 			x->axis.stride != y->axis.stride || x->axis.size != y->axis.size ||
 			x->before != y->before || x->after != y->after || x->first != y->first ||
-			x->inner != y->inner || x->inner_parts != y->inner_parts)
+			x->inner != y->inner || x->inner_parts != y->inner_parts ||
+			x->concat_inner != y->concat_inner)
 			give_up(p, "charged", "another step");
 	}
 }
@@ -292,6 +294,8 @@ static void try_pair(struct pair *p)
 	int n;
 
 	draw(p);
+	for (int i = 0; i < p->nstep; i++)
+		p->exchanges += p->step[i].move == AP_MOVE_ALLTOALL && p->step[i].inner_parts > 1;
 	charged_steps(p);
 	s = ex_cut(scratch, &p->x, &p->a, p->w->ndev);
 	charged_bytes(p, ex_move(p->w, p->step, p->nstep, &p->b, &s));
@@ -341,7 +345,8 @@ START_LOOP_TEST(redistributions_arrive_and_come_back, 4 * AP_COUNT(meshes))
 	printf("%" PRId64 " ranks: %" PRIu64 " redistributions, %" PRIu64 " collectives\n", w.ndev,
 		tried, w.ncollective);
 	ck_assert_uint_gt(w.ncollective, tried / 2);
-	ck_assert_uint_gt(w.bytes, tried / 100);
+	ck_assert(w.bytes > tried / 100 || tried < 1000);
+	ck_assert(p.exchanges > 0 || _i % 4 < 3 || tried < 1000);
 	fixture_close(&f);
 }
 END_TEST

@@ -21,11 +21,12 @@ static struct ap_layout layout(int rank, const int32_t *pair)
 }
 
 /* "gather 0 4x2 first; alltoall 1>0 4x2; slice 1/2 1x4": dimension, "/outer" unless 1, stride x
- * size. "gather 0+1/2 1x8 by 4": of two dimensions, the last 4 parts of the inner one. */
+ * size. "gather 0+1/2 1x8 by 4": of two dimensions, the last 4 parts of the inner one. "alltoall 1+1>0+2 1x8
+ * by 2": of dimension 1 to both others. */
 static void step_text(const struct ap_reshard_step *s, char *out, size_t cap)
 {
 	static const char *const names[] = {"slice", "gather", "alltoall"};
-	char dim[32], outer[32] = "", to[32] = "", to_outer[32] = "", parts[32] = "";
+	char dim[32], outer[32] = "", to[64] = "", to_outer[32] = "", parts[32] = "";
 
 	snprintf(dim, sizeof dim, "%d", s->dim);
 	if (s->outer > 1)
@@ -33,7 +34,10 @@ static void step_text(const struct ap_reshard_step *s, char *out, size_t cap)
 	if (s->move == AP_MOVE_ALLTOALL)
 		snprintf(to, sizeof to, ">%d", s->concat);
 	if (s->inner_parts > 1) {
-		snprintf(to, sizeof to, "+%d", s->inner);
+		if (s->move == AP_MOVE_ALLTOALL)
+			snprintf(to, sizeof to, "+%d>%d+%d", s->inner, s->concat, s->concat_inner);
+		else
+			snprintf(to, sizeof to, "+%d", s->inner);
 		snprintf(parts, sizeof parts, " by %d", s->inner_parts);
 	}
 	if (s->inner_outer > 1)
@@ -152,6 +156,30 @@ START_LOOP_TEST(neighbouring_steps_are_one, AP_COUNT(joint))
 	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
 
 	check_steps(&a, &b, e->size, e->ndev, AP_RESHARD_JOINT, e->want);
+}
+END_TEST
+
+/* Exchanges of tokens [samples, experts, places, width] with experts on ranks of several axes. */
+static const struct example exchanges[] = {
+	/* dp 4 x tp 2: samples and places, to eight parts of the experts, and back */
+	{4, 8, {4, 2, 1, 0, 2, 1, 1, 0}, {1, 0, 8, 1, 1, 0, 1, 0}, {4, 8, 4, 2}, "alltoall 1+1>0+2 1x8 by 2 first",
+		NULL},
+	{4, 8, {1, 0, 8, 1, 1, 0, 1, 0}, {4, 2, 1, 0, 2, 1, 1, 0}, {4, 8, 4, 2}, "alltoall 0+2>1+1 1x8 by 2",
+		NULL},
+	/* experts on four of eight data-parallel ranks and both of tp: samples stay cut in two, outside */
+	{4, 16, {8, 2, 1, 0, 2, 1, 1, 0}, {2, 8, 8, 1, 1, 0, 1, 0}, {8, 8, 4, 2},
+		"alltoall 1+1>0+2 1x8 by 2", NULL},
+	/* what is put together by one and cut by the next stays two */
+	{3, 8, {4, 2, 2, 1, 1, 0}, {1, 0, 4, 2, 2, 1}, {4, 8, 4}, "alltoall 1>0 2x2; alltoall 2>1 1x2; alltoall 1>0 4x2 first",
+		NULL},
+};
+
+START_LOOP_TEST(exchanges_over_neighbouring_axes_are_one, AP_COUNT(exchanges))
+{
+	const struct example *e = &exchanges[_i];
+	struct ap_layout a = layout(e->rank, e->a), b = layout(e->rank, e->b);
+
+	check_steps(&a, &b, e->size, e->ndev, AP_RESHARD_JOINT | AP_RESHARD_ALLTOALL, e->want);
 }
 END_TEST
 
