@@ -174,8 +174,29 @@ static enum ap_status import_config(struct ap_writing *to, const struct ap_json 
 	return ap_model_put(to, &made, !to->set->quiet);
 }
 
+/* A launch says the network, too, and the samples of a step, unless --batch does. */
+static enum ap_status import_launch(struct ap_writing *to, enum ap_launch_language language,
+	const struct ap_input *in)
+{
+	struct ap_ctx quiet = ap_diag_apart(to->ctx);
+	struct ap_settings set = *to->set;
+	const struct ap_jv *batch;
+	struct ap_input made;
+	struct ap_json *said;
+
+	if (!set.batch &&
+		ap_launch_settings(&quiet, language, in->path, in->text, in->len, &said) == AP_OK) {
+		batch = ap_jv_get(ap_json_root(said), "batch");
+		if (batch)
+			(void)ap_jv_int(said, batch, &set.batch);
+	}
+	AP_TRY(ap_model_of_launch(to->ctx, &set, language, in, &made));
+	return ap_model_put(to, &made, !to->set->quiet);
+}
+
 enum ap_status ap_import_file(struct ap_writing *to, const char *path)
 {
+	enum ap_launch_language language;
 	enum ap_file_kind kind;
 	struct ap_input in;
 	struct ap_json *doc;
@@ -183,15 +204,18 @@ enum ap_status ap_import_file(struct ap_writing *to, const char *path)
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "reading");
 	AP_TRY(ap_input_read(to->ctx, to->set, path, &in));
-	if (!ap_input_is_json(&in)) {
-		AP_TRY(import_dump(to, &in));
+	language = ap_launch_language(in.text, in.len);
+	if (language != AP_LAUNCH_NONE || !ap_input_is_json(&in)) {
+		AP_TRY(language == AP_LAUNCH_NONE ? import_dump(to, &in)
+			: import_launch(to, language, &in));
 		return ap_out_commit(to);
 	}
 	AP_TRY(ap_input_json(to->ctx, &in, 0, &doc));
 	kind = ap_kind_of(ap_json_root(doc));
 	if (kind != AP_KIND_MODEL)
 		return ap_path_fault(to->ctx, AP_MEANING, in.path, ap_arena_printf(to->ctx->arena,
-			"is %s; expected a graph dump of MindSpore or a model's configuration",
+			"is %s; expected a graph dump of MindSpore, a model's configuration, a MindFormers "
+			"YAML or Megatron's arguments",
 			kind == AP_KIND_COUNT ? "no kind of file that is known" : ap_kind_text(kind)));
 	AP_TRY(import_config(to, doc));
 	return ap_out_commit(to);

@@ -15,7 +15,8 @@
 
 enum meaning { TP, PP, CP, CP_ALGO, EP, ETP, SP, DP, WORLD, NODES, PER_NODE, MBS, BATCH, VPP,
 	PER_CHUNK, LAYERS,
-	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, OVERLAP, MICRO,
+	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, FSDP, FSDP2,
+	SHARDING, OVERLAP, MICRO,
 	VOCABULARY, COPIES, ACCUMULATED, OFFSET, FULL, SELECT, GATHERED, MEANINGS, COPIED, NOT_SAID };
 
 static const struct word {
@@ -468,7 +469,7 @@ static bool is_off(const struct ap_jv *v)
 	case AP_JSTRING:
 		break;
 	}
-	return !*ap_jv_str(v);
+	return !*ap_jv_str(v) || !strcmp(ap_jv_str(v), "no_shard");
 }
 
 static void find(struct reader *r, const struct word *w, const struct ap_jv *v)
@@ -808,45 +809,145 @@ static void megatron_recompute(struct reader *r)
 	say_text(r, "recompute", s.len ? s.s : "selective");
 }
 
-/* true, or numbers of layers, behind a word; NULL: nothing. */
-static const char *counted(struct reader *r, enum meaning m, const char *word)
+/* What Megatron deals among data parallel ranks. */
+static void megatron_dealing(struct reader *r)
 {
-	const struct ap_jv *v = r->found[m];
+	static const struct {
+		const char *strategy, *level;
+	} strategies[] = {{"no_shard", NULL}, {"optim", "level1"}, {"optim_grads", "level2"},
+		{"optim_grads_params", "level3"}};
+	bool sharded = flag(r, FSDP);
+	const char *strategy = sharded && r->found[SHARDING] ? word_of(r, SHARDING) : "no_shard";
+	const char *level = flag(r, FSDP2) ? "level3" : NULL;
+	size_t i = 0;
+
+	while (strategy && i < AP_COUNT(strategies) && strcmp(strategies[i].strategy, strategy) != 0)
+		i++;
+	if (i == AP_COUNT(strategies))
+		FAULT(r, r->found[SHARDING],
+			"expected no_shard, optim, optim_grads or optim_grads_params");
+	else if (strategy && strategies[i].level)
+		level = strategies[i].level;
+	if (level)
+		say_text(r, "optimizer_level", level);
+	say(r, "enable_parallel_optimizer", level || (!sharded && flag(r, DEALT)) ? "true" : "false");
+}
+
+/* ---- what MindFormers recomputes ---- */
+
+/* Kinds of recomputation and the layers that have them, as --recompute says them. */
+struct again {
+	const char *word, *layers; /* layers: ":2,1/1,0"; "": all */
+};
+
+struct agains {
+	struct again v[8];
+	size_t n;
+};
+
+/* The layers of a kind: true, or numbers of layers; NULL: none, or what is reported. */
+static const char *layers_of(struct reader *r, const struct ap_jv *v)
+{
 	const char *list;
 
-	if (!v || is_off(v))
+	if (is_off(v))
 		return NULL;
 	if (ap_jv_type(v) == AP_JBOOL)
-		return word;
+		return "";
 	list = ap_jv_type(v) == AP_JARRAY ? list_text(r, v, "/") : NULL;
-	if (list)
-		return ap_arena_printf(r->ctx->arena, "%s:%s", word, list);
-	if (m == FULL)
+	if (!list)
 		FAULT(r, v, "expected true, false, or numbers of layers");
-	else
-		WARN(r, v,
-			"changes the price and is not read: names of cells have no word here; "
-			"--recompute says parts of layers");
+	return list ? ap_arena_printf(r->ctx->arena, ":%s", list) : NULL;
+}
+
+static void add_again(struct reader *r, struct agains *to, const struct ap_jv *at, const char *word,
+	const char *layers)
+{
+	for (size_t i = 0; layers && i < to->n; i++)
+		if (!strcmp(to->v[i].word, word)) {
+			if (strcmp(to->v[i].layers, layers) != 0)
+				WARN(r, at, "is not read: another pattern says other layers of the same "
+					"(--recompute %s)", word);
+			return;
+		}
+	if (layers && to->n < AP_COUNT(to->v))
+		to->v[to->n++] = (struct again){word, layers};
+}
+
+/* The word for the cells of a layer that a pattern, such as feed_forward\.mul, names; NULL: there is none. */
+static const char *cells_word(const char *pattern)
+{
+	static const struct {
+		const char *cell, *word, *of_experts;
+	} cells[] = {{"mul", "activation", "moe_act"}, {"silu", "activation", "moe_act"},
+		{"swiglu", "activation", "moe_act"}, {"gelu", "activation", "moe_act"},
+		{"activation", "activation", "moe_act"}, {"activation_func", "activation", "moe_act"},
+		{"flash_attention", "core_attn", NULL}, {"core_attention", "core_attn", NULL},
+		{"softmax", "core_attn", NULL}, {"mlp", "mlp", NULL}, {"feed_forward", "mlp", NULL},
+		{"routed_experts", "moe", "moe"}, {"experts", "moe", "moe"},
+		{"shared_experts", "shared_experts", "shared_experts"}};
+	const char *last = strrchr(pattern, '.');
+	size_t len;
+
+	last = last ? last + 1 : pattern;
+	len = strcspn(last, "$*");
+	if (strstr(last, "norm"))
+		return "layernorm";
+	for (size_t i = 0; i < AP_COUNT(cells); i++)
+		if (strlen(cells[i].cell) == len && !memcmp(cells[i].cell, last, len))
+			return strstr(pattern, "experts") ? cells[i].of_experts : cells[i].word;
 	return NULL;
+}
+
+static void add_pattern(struct reader *r, struct agains *to, enum meaning m, const struct ap_jv *at,
+	const char *pattern, const char *layers)
+{
+	const char *word = cells_word(pattern);
+
+	if (m == GATHERED)
+		word = word && !strcmp(word, "layernorm") ? "communication" : NULL;
+	if (word)
+		add_again(r, to, at, word, layers);
+	else if (layers)
+		WARN(r, at, "changes the price and is not read: there is no word here for the cells \"%s\"; "
+			"--recompute says parts of layers", ap_diag_name(r->ctx->diag, pattern));
+}
+
+/* A kind of recomputation: of all that it means, by layers; or of cells that patterns name. */
+static void add_kind(struct reader *r, struct agains *to, enum meaning m, const char *word)
+{
+	const struct ap_jv *v = r->found[m], *e = v && ap_jv_type(v) == AP_JARRAY ? ap_jv_first(v) : NULL;
+
+	if (!v)
+		return;
+	if (m != FULL && ap_jv_type(v) == AP_JOBJECT) {
+		for (e = ap_jv_first(v); e; e = ap_jv_next(e))
+			add_pattern(r, to, m, e, ap_jv_key(e), layers_of(r, e));
+	} else if (m != FULL && e && ap_jv_type(e) == AP_JSTRING) {
+		for (; e; e = ap_jv_next(e))
+			if (ap_jv_type(e) == AP_JSTRING)
+				add_pattern(r, to, m, e, ap_jv_str(e), "");
+			else
+				FAULT(r, e, "expected the pattern of a cell's name");
+	} else {
+		add_again(r, to, v, word, layers_of(r, v));
+	}
 }
 
 static void mindformers_recompute(struct reader *r)
 {
-	static const struct {
-		enum meaning m;
-		const char *word;
-	} kinds[] = {{FULL, "full"}, {SELECT, "selective"}, {GATHERED, "communication"}};
+	struct agains all = {.n = 0};
 	struct ap_str s;
 
 	ap_str_init(&s, r->ctx->arena);
-	for (size_t i = 0; i < AP_COUNT(kinds); i++) {
-		const char *text = counted(r, kinds[i].m, kinds[i].word);
-
-		if (text)
-			ap_str_addf(&s, "%s%s", s.len ? "," : "", text);
-		if (text && !strcmp(text, "full"))
-			break;
+	add_kind(r, &all, FULL, "full");
+	if (!all.n || *all.v[0].layers) {
+		add_kind(r, &all, SELECT, "selective");
+		add_kind(r, &all, GATHERED, "communication");
 	}
+	for (size_t i = 0; i < all.n; i++)
+		ap_str_addf(&s, "%s%s%s", i ? *all.v[i].layers || *all.v[i - 1].layers ? "," : "+" : "",
+			all.v[i].word, all.v[i].layers);
 	if (s.len)
 		say_text(r, "recompute", s.s);
 }
@@ -870,7 +971,7 @@ enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language la
 	say_degrees(&r);
 	(yaml ? mindformers_recompute : megatron_recompute)(&r);
 	if (!yaml) {
-		say(&r, "enable_parallel_optimizer", flag(&r, DEALT) ? "true" : "false");
+		megatron_dealing(&r);
 		say(&r, "overlap_grad_reduce", flag(&r, OVERLAP) ? "true" : "false");
 	}
 	say_text(&r, "executor", yaml ? "mindformers" : "megatron");

@@ -216,6 +216,8 @@ static const char *see_hosts(struct ap_ctx *ctx, const char *text, const char *e
 /* Recognizes "---", "key:", "- item". */
 static const char *see_yaml(struct ap_ctx *ctx, const char *text, const char *end)
 {
+	static const char yaml[] = "is YAML; " JSON "; of YAML that of MindFormers alone is read "
+		"(parallel_config, runner_config), by --config";
 	const char *at = text;
 	struct line l;
 	size_t key;
@@ -224,11 +226,11 @@ static const char *see_yaml(struct ap_ctx *ctx, const char *text, const char *en
 	if (!next_line(&at, end, "#", &l))
 		return NULL;
 	if (begins(l.s, l.len, "---") || begins(l.s, l.len, "- "))
-		return "is YAML; " JSON ", settings of --config too";
+		return yaml;
 	key = span(l.s, l.s + l.len, LETTERS DIGITS "_.-");
 	if (!key || key == l.len || l.s[key] != ':' || (key + 1 < l.len && l.s[key + 1] != ' '))
 		return NULL;
-	return "is YAML; " JSON ", settings of --config too";
+	return yaml;
 }
 
 static const char *see_packed(struct ap_ctx *ctx, const char *text, const char *end)

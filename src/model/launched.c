@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -53,6 +54,18 @@ static enum ap_status finish(struct ap_hf_keys *r, struct ap_decoder *d, const s
 	return AP_OK;
 }
 
+/* Layers behind the network that predict tokens behind the next: such as are left out. */
+static void further_tokens(struct ap_hf_keys *r, const struct ap_jv *v)
+{
+	int64_t n = 0;
+
+	if (v && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n) || n < 0))
+		(void)AP_HF_FAULT(r, v, "key-type", "expected a number from 0");
+	else if (n)
+		(void)ap_json_report(r->ctx, r->doc, v, AP_WARNING, AP_OK, NULL, "model-known",
+			"the main model is built: layers that predict tokens behind the next are left out");
+}
+
 /* ---- Megatron ---- */
 
 #define MEGATRON_NAMES .top = "GPTModel", .body = "decoder-TransformerBlock", \
@@ -70,10 +83,14 @@ static enum ap_status finish(struct ap_hf_keys *r, struct ap_decoder *d, const s
 #define GATED .gate = "linear_fc1.gate", .up = "linear_fc1.up"
 #define PLAIN .up = "linear_fc1"
 #define NORMED .query_norm = "q_layernorm", .key_norm = "k_layernorm"
+#define LATENT .query = "linear_q_proj", .query_down = "linear_q_down_proj", \
+	.query_low_norm = "q_layernorm", .query_up = "linear_q_up_proj", \
+	.key_down = "linear_kv_down_proj", .key_low_norm = "kv_layernorm", .key_up = "linear_kv_up_proj"
 
 static const struct ap_decoder_names megatron_names[2][2] = { /* [gated][with norms of queries and keys] */
 	{{MEGATRON_NAMES, PLAIN}, {MEGATRON_NAMES, PLAIN, NORMED}},
-	{{MEGATRON_NAMES, GATED}, {MEGATRON_NAMES, GATED, NORMED}}};
+	{{MEGATRON_NAMES, GATED}, {MEGATRON_NAMES, GATED, NORMED}}},
+	megatron_latent_names[2] = {{MEGATRON_NAMES, PLAIN, LATENT}, {MEGATRON_NAMES, GATED, LATENT}};
 
 #define EXPERTS_NAMES .router = "router", .selection_bias = "router.expert_bias", .experts = "experts", \
 	.down = "linear_fc2", .shared = "shared_experts", .shared_gate = "shared_experts.gate"
@@ -81,8 +98,8 @@ static const struct ap_decoder_names megatron_names[2][2] = { /* [gated][with no
 static const struct ap_experts_names megatron_experts[2] = {{EXPERTS_NAMES, PLAIN}, {EXPERTS_NAMES, GATED}};
 
 /* Words that change the network, and that are not built. */
-static const char *const megatron_others[] = {"multi_latent_attention", "hybrid_layer_pattern",
-	"hybrid_override_pattern", "is_hybrid_model", "mtp_num_layers", "window_size", "decoder_num_layers",
+static const char *const megatron_others[] = {"hybrid_layer_pattern",
+	"hybrid_override_pattern", "is_hybrid_model", "window_size", "decoder_num_layers",
 	"heterogeneous_layers_config_path", "apply_residual_connection_post_layernorm",
 	"experimental_attention_variant", "linear_attention_freq", "retro_add_retriever",
 	"attention_output_gate", "moe_latent_size", "use_mcore_mamba", "post_norm", "noop_layers"};
@@ -152,7 +169,33 @@ static void refuse_others(struct ap_hf_keys *r)
 	}
 }
 
-/* Which layers have experts: each n-th from the first on, or a list of 0 and 1. */
+/* Reads a sum of lists of 0 and 1, each repeated, as ([0]*3+[1]*58): does it have that many? */
+static bool read_lists(const char *s, int64_t layers, bool *sparse)
+{
+	int64_t n = 0, times;
+
+	for (s += *s == '('; *s == '['; s += *s == '+') {
+		const char *list = s + 1, *end = strchr(s, ']');
+		size_t digits = end && end[1] == '*' ? strspn(end + 2, "0123456789") : 0;
+
+		if (!end || strspn(list, "01,") != (size_t)(end - list) ||
+			(end[1] == '*' && (digits < 1 || digits > 4)))
+			return false;
+		times = digits ? strtol(end + 2, NULL, 10) : 1;
+		s = end + 1 + (digits ? digits + 1 : 0);
+		for (; times > 0; times--)
+			for (const char *c = list; c < end; c++) {
+				if (*c == ',')
+					continue;
+				if (n == layers)
+					return false;
+				sparse[n++] = *c == '1';
+			}
+	}
+	return n == layers && (!*s || !strcmp(s, ")"));
+}
+
+/* Which layers have experts: each n-th from the first on, or a list of 0 and 1, as Python may write it. */
 static const bool *sparse_layers(struct ap_hf_keys *r, int64_t layers)
 {
 	const struct ap_jv *v = ap_hf_member(r, "moe_layer_freq"), *e;
@@ -166,6 +209,8 @@ static const bool *sparse_layers(struct ap_hf_keys *r, int64_t layers)
 			sparse[i] = i % step == 0;
 		return sparse;
 	}
+	if (ap_jv_type(v) == AP_JSTRING && read_lists(ap_jv_str(v), layers, sparse))
+		return sparse;
 	for (e = ap_jv_type(v) == AP_JARRAY ? ap_jv_first(v) : NULL; e && n < layers; e = ap_jv_next(e)) {
 		if (ap_jv_type(e) != AP_JNUMBER || (ap_jv_double(e) != 0 && ap_jv_double(e) != 1))
 			break;
@@ -173,8 +218,8 @@ static const bool *sparse_layers(struct ap_hf_keys *r, int64_t layers)
 	}
 	if (n < layers || e)
 		(void)AP_HF_FAULT(r, v, "key-range",
-			"expected a number, or 0 or 1 for each of %" PRId64 " layers as a log prints them",
-			layers);
+			"expected a number, or 0 or 1 for each of %" PRId64 " layers, as a log prints them "
+			"or as ([0]*3+[1]*58)", layers);
 	return sparse;
 }
 
@@ -240,6 +285,27 @@ static bool megatron_flash(struct ap_hf_keys *r)
 		!says(r, "transformer_impl", "local");
 }
 
+/* Latent attention: the sizes of heads are words of its own. */
+static void megatron_latent(struct ap_hf_keys *r, struct ap_decoder *d)
+{
+	if (!on(r, "multi_latent_attention"))
+		return;
+	d->latent.query = said(r, "q_lora_rank") ? count(r, "q_lora_rank", AP_HF_MOST, 0) : 0;
+	d->latent.key = count(r, "kv_lora_rank", AP_HF_MOST, 32);
+	d->latent.turned = count(r, "qk_pos_emb_head_dim", AP_HF_MOST, 64);
+	d->head_size = count(r, "qk_head_dim", AP_HF_MOST, 128) + d->latent.turned;
+	d->value_size = count(r, "v_head_dim", AP_HF_MOST, 128);
+	d->kv_heads = d->heads;
+	d->fused_qkv = d->qkv_bias = false;
+	d->names = &megatron_latent_names[on(r, "swiglu")];
+	if (!d->rotary)
+		(void)AP_HF_FAULT(r, said(r, "multi_latent_attention"), "model-known",
+			"latent attention has rotary positions; expected position_embedding_type rope");
+	if (d->latent.turned % 2)
+		(void)AP_HF_FAULT(r, said(r, "qk_pos_emb_head_dim"), "key-range",
+			"rotary positions turn pairs of units; expected an even number");
+}
+
 static void megatron_block(struct ap_hf_keys *r, struct ap_decoder *d)
 {
 	bool rope = on(r, "use_rotary_position_embeddings") || says(r, "position_embedding_type", "rope");
@@ -264,6 +330,7 @@ static void megatron_block(struct ap_hf_keys *r, struct ap_decoder *d)
 	d->output_bias = d->inner_bias = biases;
 	d->names = &megatron_names[on(r, "swiglu")][on(r, "qk_layernorm")];
 	megatron_experts_of(r, biases, d);
+	megatron_latent(r, d);
 }
 
 enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *doc,
@@ -276,11 +343,12 @@ enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *do
 	*d = (struct ap_decoder){.name = o->name, .batch = o->batch, .loss = o->loss,
 		.fused = true, .fused_qkv = true};
 	refuse_others(r);
+	further_tokens(r, said(r, "mtp_num_layers"));
 	d->layers = count(r, "num_layers", AP_HF_LAYERS_MOST, 0);
 	d->hidden = count(r, "hidden_size", AP_HF_MOST, 0);
 	d->heads = count(r, "num_attention_heads", AP_HF_MOST, 0);
 	d->kv_heads = on(r, "group_query_attention") ? count(r, "num_query_groups", AP_HF_MOST, 1) : d->heads;
-	if (!said(r, "kv_channels") && d->hidden % d->heads)
+	if (!said(r, "kv_channels") && !on(r, "multi_latent_attention") && d->hidden % d->heads)
 		(void)AP_HF_FAULT(r, said(r, "num_attention_heads"), "key-range",
 			"%" PRId64 " heads do not divide hidden_size %" PRId64, d->heads, d->hidden);
 	d->head_size = count(r, "kv_channels", AP_HF_MOST, d->hidden >= d->heads ? d->hidden / d->heads : 1);
@@ -307,6 +375,20 @@ static const struct ap_decoder_names llama_names = {.top = "LlamaForCausalLM", .
 	.feed_forward = "feed_forward", .feed_forward_class = "LLamaFeedForward", .gate = "w1", .up = "w3",
 	.down = "w2", .experts_part = "feed_forward", .final_cell = "norm_out",
 	.final_norm = "model.norm_out", .head = "lm_head"},
+	deepseek_names = {.top = "DeepseekV3ForCausalLM", .body = "model-DeepseekV3Model",
+	.embedding_cell = "tok_embeddings-LlamaEmbedding",
+	.embedding = "model.tok_embeddings.embedding_weight", .block_class = "DeepseekV3DecodeLayer",
+	.blocks_cell = "layers", .blocks = "model.layers", .attention = "attention",
+	.attention_class = "DeepseekV3Attention", .query = "q_proj", .query_down = "q2l_proj",
+	.query_low_norm = "lq_norm", .query_up = "l2q_proj", .key_down = "kv2l",
+	.key_low_norm = "lkv_norm", .key_up = "lkv2kv", .output = "wo", .norm_class = "LlamaRMSNorm",
+	.norm1 = "attention_norm", .norm2 = "ffn_norm", .feed_forward = "feed_forward",
+	.feed_forward_class = "LLamaFeedForward", .gate = "w1", .up = "w3", .down = "w2",
+	.experts_part = "feed_forward", .final_cell = "norm_out", .final_norm = "model.norm_out",
+	.head = "lm_head"},
+	mcore_latent_names = {MEGATRON_NAMES, GATED, .query = "linear_q", .query_down = "linear_qkv.query",
+	.query_low_norm = "q_layernorm", .query_up = "linear_qb", .key_down = "linear_qkv.key",
+	.key_low_norm = "k_layernorm", .key_up = "linear_kvb"},
 	gpt2_names = {.top = "GPT2LMHeadModel", .body = "backbone-GPT2Model",
 	.embedding_cell = "embedding-GPTEmbeddingLayer",
 	.embedding = "backbone.embedding.word_embedding.embedding_table",
@@ -323,22 +405,23 @@ static const struct ap_experts_names llama_experts = {.router = "router.dense", 
 	.shared_gate = "shared_experts_gate"};
 
 /* Keys that change the network, and that are not built. */
-static const char *const mindformers_others[] = {"multi_latent_attention", "q_lora_rank", "kv_lora_rank",
-	"mtp_depth", "num_nextn_predict_layers", "mtp_num_layers", "pet_config", "vision_model", "llm_model",
+static const char *const mindformers_others[] = {"pet_config", "vision_model", "llm_model",
 	"sandwich_norm", "window_size", "sliding_window"};
 
 static const struct kind { /* of network, by what the name of its class begins with */
 	const char *begin;
 	bool gpt; /* layer norms, biases, learned positions */
 	bool qkv_bias, normed; /* where no key says it: biases, norms of queries and keys */
+	bool latent;
 } kinds[] = {
-	{"Llama", false, false, false},
-	{"Mixtral", false, false, false},
-	{"Mistral", false, false, false},
-	{"Yi", false, false, false},
-	{"Qwen3", false, false, true},
-	{"Qwen", false, true, false},
-	{"GPT2", true, false, false},
+	{"Llama", false, false, false, false},
+	{"Mixtral", false, false, false, false},
+	{"Mistral", false, false, false, false},
+	{"Yi", false, false, false, false},
+	{"Qwen3", false, false, true, false},
+	{"Qwen", false, true, false, false},
+	{"Deepseek", false, false, false, true},
+	{"GPT2", true, false, false, false},
 };
 
 static bool begins_with(const char *s, const char *begin)
@@ -385,6 +468,36 @@ static int64_t llama_inner(struct ap_hf_keys *r, int64_t hidden)
 	return (wide + step - 1) / step * step;
 }
 
+/* How a token finds its experts. */
+static void mindformers_choice(struct ap_hf_keys *r, struct ap_experts *e)
+{
+	static ap_hf_keys_of groups = {"n_group", "n_groups", "moe_router_num_groups"},
+		actives = {"topk_group", "moe_router_group_topk"};
+	const struct ap_jv *score = ap_hf_one_of(r, (ap_hf_keys_of){"scoring_func",
+		"moe_router_score_function"});
+	const struct ap_jv *method = ap_hf_member(r, "topk_method");
+	bool sigmoid = score && ap_jv_type(score) == AP_JSTRING && !strcmp(ap_jv_str(score), "sigmoid");
+
+	e->score = ap_hf_flag(r, "use_gating_sigmoid", sigmoid) ? AP_EXPERTS_SIGMOID : AP_EXPERTS_SOFTMAX;
+	e->rescale = ap_hf_flag(r, "norm_topk_prob", true);
+	e->selection_bias = ap_hf_flag(r, "balance_via_topk_bias", ap_hf_flag(r,
+		"moe_router_enable_expert_bias", method && ap_jv_type(method) == AP_JSTRING &&
+		!strcmp(ap_jv_str(method), "noaux_tc")));
+	if (!ap_hf_one_of(r, groups))
+		return;
+	e->groups = ap_hf_count(r, groups, AP_HF_MOST, 1);
+	e->groups_active = ap_hf_count(r, actives, AP_HF_MOST, e->groups);
+	if (e->count % e->groups)
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, groups), "key-range",
+			"%" PRId64 " groups do not divide %" PRId64 " experts", e->groups, e->count);
+	else if (e->groups_active > e->groups || e->active > e->count / e->groups * e->groups_active)
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, actives), "key-range", "%" PRId64
+			" experts of a token do not fit into %" PRId64 " of %" PRId64 " groups", e->active,
+			e->groups_active, e->groups);
+	else if (e->groups == 1)
+		e->groups = e->groups_active = 0;
+}
+
 static void mindformers_experts(struct ap_hf_keys *r, const struct ap_jv *section, bool legacy,
 	struct ap_decoder *d)
 {
@@ -410,6 +523,7 @@ static void mindformers_experts(struct ap_hf_keys *r, const struct ap_jv *sectio
 		.activation = d->activation};
 	e->shared_inner = ap_hf_one_of(r, shared) ? ap_hf_count(r, shared, AP_HF_MOST, 0)
 		: ap_hf_one_of(r, copies) ? ap_hf_count(r, copies, 1 << 10, 0) * e->inner : 0;
+	mindformers_choice(r, e);
 	if (room && ap_jv_type(room) == AP_JNUMBER && ap_jv_double(room) > 0)
 		e->capacity = ap_jv_double(room);
 	if (e->capacity > 1000)
@@ -420,6 +534,35 @@ static void mindformers_experts(struct ap_hf_keys *r, const struct ap_jv *sectio
 	for (int64_t i = ap_hf_count(r, dense, AP_HF_LAYERS_MOST, 0); i < d->layers; i++)
 		sparse[i] = true;
 	d->sparse = sparse;
+}
+
+/* Does a key tell that attention is latent? */
+static bool is_latent(struct ap_hf_keys *r, const struct kind *kind)
+{
+	return kind->latent || ap_hf_member(r, "kv_lora_rank") || ap_hf_member(r, "q_lora_rank") ||
+		ap_hf_flag(r, "multi_latent_attention", false);
+}
+
+static void mindformers_latent(struct ap_hf_keys *r, bool legacy, struct ap_decoder *d)
+{
+	static ap_hf_keys_of plain = {"qk_nope_head_dim", "qk_head_dim"},
+		turned = {"qk_rope_head_dim", "qk_pos_emb_head_dim"};
+
+	d->latent.query = ap_hf_member(r, "q_lora_rank") ? ap_hf_count(r, (ap_hf_keys_of){"q_lora_rank"},
+		AP_HF_MOST, 0) : 0;
+	d->latent.key = ap_hf_count(r, (ap_hf_keys_of){"kv_lora_rank"}, AP_HF_MOST, 0);
+	d->latent.turned = ap_hf_count(r, turned, AP_HF_MOST, 64);
+	d->head_size = ap_hf_count(r, plain, AP_HF_MOST, 128) + d->latent.turned;
+	d->value_size = ap_hf_count(r, (ap_hf_keys_of){"v_head_dim"}, AP_HF_MOST, 128);
+	d->kv_heads = d->heads;
+	d->names = legacy ? &deepseek_names : &mcore_latent_names;
+	d->fused_qkv = false;
+	if (d->qkv_bias)
+		(void)AP_HF_FAULT(r, ap_hf_member(r, "kv_lora_rank"), "model-known",
+			"latent attention with biases is not built");
+	if (d->latent.turned % 2)
+		(void)AP_HF_FAULT(r, ap_hf_one_of(r, turned), "key-range",
+			"rotary positions turn pairs of units; expected an even number");
 }
 
 static void mindformers_block(struct ap_hf_keys *r, const struct kind *kind, bool legacy,
@@ -438,6 +581,8 @@ static void mindformers_block(struct ap_hf_keys *r, const struct kind *kind, boo
 	d->tied = ap_hf_flag(r, "tie_word_embeddings", kind->gpt);
 	d->fused_qkv = ap_hf_flag(r, "qkv_concat", d->names->query == NULL) || !d->names->query;
 	d->rotary = !kind->gpt;
+	if (is_latent(r, kind))
+		mindformers_latent(r, legacy, d);
 	if (kind->gpt)
 		d->positions = ap_hf_count(r, (ap_hf_keys_of){"max_position_embeddings", "seq_length"},
 			AP_HF_MOST, 0);
@@ -476,7 +621,9 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 	d->heads = ap_hf_count(r, heads, AP_HF_MOST, 0);
 	d->kv_heads = ap_hf_count(r, kv_heads, AP_HF_MOST, d->heads);
 	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, 0);
-	if (!ap_hf_one_of(r, sizes) && d->hidden % d->heads)
+	further_tokens(r, ap_hf_one_of(r, (ap_hf_keys_of){"mtp_depth", "num_nextn_predict_layers",
+		"mtp_num_layers"}));
+	if (!ap_hf_one_of(r, sizes) && !is_latent(r, kind) && d->hidden % d->heads)
 		(void)AP_HF_FAULT(r, ap_hf_one_of(r, heads), "key-range",
 			"%" PRId64 " heads do not divide hidden_size %" PRId64, d->heads, d->hidden);
 	d->head_size = ap_hf_count(r, sizes, AP_HF_MOST, d->hidden >= d->heads ? d->hidden / d->heads : 1);
@@ -484,7 +631,8 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 		: kind->gpt ? d->hidden * ap_hf_count(r, (ap_hf_keys_of){"expand_ratio"}, 1 << 10, 4)
 		: llama_inner(r, d->hidden);
 	mindformers_block(r, kind, legacy, d);
-	mindformers_experts(r, ap_jv_get(top, "moe_config"), legacy && d->names == &llama_names, d);
+	mindformers_experts(r, ap_jv_get(top, "moe_config"), legacy && (d->names == &llama_names ||
+		d->names == &deepseek_names), d);
 	d->sequence = o->sequence ? o->sequence : ap_hf_count(r, sequences, AP_HF_MOST, 0);
 	d->flash = o->flash || (!o->small && ap_hf_flag(r, "use_flash_attention", !legacy));
 	v = ap_hf_member(r, "compute_dtype");

@@ -205,6 +205,43 @@ START_TEST(mindformers_gpt2)
 }
 END_TEST
 
+enum { QR = 24, R = 16, NOPE = 12, ROPE = 4, VALUE = 10 };
+
+/* Latent attention with a compressed query, or without, whatever hidden / heads is; the first layer is dense. */
+START_TEST(latent_attention)
+{
+	const int64_t v = 500, key = (R + ROPE) * H + R + A * (NOPE + VALUE) * R + H * A * VALUE;
+	const int64_t query = QR * H + QR + A * (NOPE + ROPE) * QR, whole = A * (NOPE + ROPE) * H;
+	const int64_t sparse = E * H + E + 3 * E * H * FE + 3 * H * 2 * FE, dense = 3 * H * F;
+	struct ap_decoder d;
+	const struct ap_graph *g = load(ap_launched_mindformers, MODEL(", \"type\": \"DeepseekV3Config\", "
+		"\"intermediate_size\": 200, \"q_lora_rank\": 24, \"kv_lora_rank\": 16, \"qk_nope_head_dim\": 12, "
+		"\"qk_rope_head_dim\": 4, \"v_head_dim\": 10, \"n_kv_heads\": 6, \"mtp_depth\": 1}}, "
+		"\"moe_config\": {\"expert_num\": 4, \"num_experts_chosen\": 2, \"moe_intermediate_size\": 56, "
+		"\"shared_expert_num\": 2, \"first_k_dense_replace\": 1, \"use_gating_sigmoid\": true, "
+		"\"balance_via_topk_bias\": true, \"n_group\": 2, \"topk_group\": 1}}"), &d);
+
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (query + key + 2 * H) + 2 * sparse + dense + H);
+	ck_assert(d.experts.score == AP_EXPERTS_SIGMOID && d.experts.selection_bias);
+	ck_assert(d.experts.groups == 2 && d.experts.groups_active == 1);
+	ck_assert_ptr_nonnull(strstr(messages(), "/mtp_depth: the main model is built"));
+	g = load(ap_launched_mindformers, "{\"use_legacy\": false, \"model\": {\"model_config\": {\"model_type\": "
+		"\"deepseek_v3\", \"num_hidden_layers\": 3, \"hidden_size\": 96, \"num_attention_heads\": 6, "
+		"\"intermediate_size\": 200, \"vocab_size\": 500, \"seq_length\": 32, \"kv_lora_rank\": 16, "
+		"\"qk_nope_head_dim\": 12, \"qk_rope_head_dim\": 4, \"v_head_dim\": 10}}}", &d);
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (whole + key + 2 * H + dense) + H);
+	g = load(ap_launched_megatron, "{" SIZES ", \"padded_vocab_size\": 500, \"ffn_hidden_size\": 200, \"swiglu\": true, "
+		"\"normalization\": \"RMSNorm\", \"add_bias_linear\": false, \"position_embedding_type\": \"rope\", "
+		"\"untie_embeddings_and_output_weights\": true, \"multi_latent_attention\": true, \"q_lora_rank\": 24, "
+		"\"kv_lora_rank\": 16, \"qk_head_dim\": 12, \"qk_pos_emb_head_dim\": 4, \"v_head_dim\": 10, "
+		"\"num_experts\": 4, \"moe_router_topk\": 2, \"moe_ffn_hidden_size\": 56, \"moe_layer_freq\": "
+		"\"([0]*1+[1]*2)\", \"moe_shared_expert_intermediate_size\": 112, \"moe_router_score_function\": "
+		"\"sigmoid\", \"moe_router_enable_expert_bias\": true, \"mtp_num_layers\": 1}", &d);
+	ck_assert_int_eq(g->parameters, 2 * v * H + L * (query + key + 2 * H) + 2 * sparse + dense + H);
+	ck_assert(!d.sparse[0] && d.sparse[1] && d.sparse[2]);
+}
+END_TEST
+
 /* Options of ours win over the file's words. */
 START_TEST(options_win)
 {
@@ -238,11 +275,18 @@ static const struct fault {
 	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"max_position_embeddings\": 64, "
 		"\"group_query_attention\": true, \"num_query_groups\": 4}", "6 heads in 4 groups"},
 	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"max_position_embeddings\": 64, "
-		"\"mtp_num_layers\": 1}", "/mtp_num_layers: changes the network"},
+		"\"mtp_num_layers\": -1}", "/mtp_num_layers: expected a number from 0"},
+	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"max_position_embeddings\": 64, "
+		"\"multi_latent_attention\": true}", "/multi_latent_attention: latent attention has rotary positions"},
+	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"position_embedding_type\": \"rope\", "
+		"\"multi_latent_attention\": true, \"qk_pos_emb_head_dim\": 3}", "/qk_pos_emb_head_dim: rotary positions"},
 	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"max_position_embeddings\": 64, "
 		"\"num_experts\": 4}", "experts with biases are not built"},
 	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"position_embedding_type\": \"rope\", "
-		"\"disable_bias_linear\": true, \"num_experts\": 4, \"moe_layer_freq\": \"([0]*1+[1]*2)\"}",
+		"\"disable_bias_linear\": true, \"num_experts\": 4, \"moe_layer_freq\": \"([0]*1+[1]*3)\"}",
+		"/moe_layer_freq: expected a number, or 0 or 1 for each of 3 layers"},
+	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"position_embedding_type\": \"rope\", "
+		"\"disable_bias_linear\": true, \"num_experts\": 4, \"moe_layer_freq\": \"[0]*+[1]*3\"}",
 		"/moe_layer_freq: expected a number, or 0 or 1 for each of 3 layers"},
 	{ap_launched_megatron, "{" SIZES ", \"vocab_size\": 9, \"position_embedding_type\": \"rope\", "
 		"\"disable_bias_linear\": true, \"num_experts\": 4, \"moe_router_topk\": 5}",
@@ -254,11 +298,20 @@ static const struct fault {
 		"more than 10^17 elements"},
 	{ap_launched_mindformers, MODEL("}}, \"moe_config\": {\"expert_num\": 268435456, "
 		"\"moe_intermediate_size\": 268435456}}"), "more than 10^17 elements"},
-	{ap_launched_mindformers, MODEL(", \"q_lora_rank\": 32}}}"), "/q_lora_rank: changes the network"},
+	{ap_launched_mindformers, MODEL(", \"q_lora_rank\": 32}}}"), "no key \"kv_lora_rank\""},
+	{ap_launched_mindformers, MODEL(", \"pet_config\": {\"pet_type\": \"lora\"}}}}"),
+		"/pet_config: changes the network"},
+	{ap_launched_mindformers, MODEL(", \"kv_lora_rank\": 8, \"qk_rope_head_dim\": 5}}}"),
+		"/qk_rope_head_dim: rotary positions"},
+	{ap_launched_mindformers, MODEL(", \"kv_lora_rank\": 8, \"n_group\": 3}}, \"moe_config\": {\"expert_num\": 4, "
+		"\"n_group\": 3}}"), "/moe_config/n_group: 3 groups do not divide 4 experts"},
+	{ap_launched_mindformers, MODEL("}}, \"moe_config\": {\"expert_num\": 4, \"num_experts_chosen\": 3, "
+		"\"n_group\": 2, \"topk_group\": 1}}"), "/moe_config/topk_group: 3 experts of a token do not fit into 1 of 2"},
 	{ap_launched_mindformers, MODEL(", \"num_hidden_layers\": 4}}}"),
 		"/num_hidden_layers: contradicts \"num_layers\", which is 3"},
 	{ap_launched_mindformers, MODEL(", \"type\": \"DeepseekV3Config\"}}}"),
-		"/type: no network of this type"},
+		"no key \"kv_lora_rank\""},
+	{ap_launched_mindformers, MODEL(", \"type\": \"ChatGLM2Config\"}}}"), "/type: no network of this type"},
 	{ap_launched_mindformers, MODEL(", \"compute_dtype\": \"int8\"}}}"), "/compute_dtype: expected float16"},
 	{ap_launched_mindformers, MODEL(", \"ffn_dim_multiplier\": -1}}}"), "expected a number above 0"},
 	{ap_launched_mindformers, MODEL(", \"n_kv_heads\": 4}}}"), "6 heads in 4 groups"},
