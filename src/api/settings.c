@@ -14,6 +14,7 @@
 #include "diff/diff_write.h"
 #include "draw/picture_view.h"
 #include "model/families.h"
+#include "model/hf.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
 #include "search/engine.h"
@@ -55,6 +56,7 @@ NAMES(optimizer, ap_optimizer_at)
 
 #define choose_activation ap_model_activation_name
 #define choose_loss ap_model_loss_name
+#define choose_names ap_hf_names_at
 
 static const char *choose_scheduler(size_t i)
 {

@@ -32,24 +32,30 @@ static struct ap_shape tokens_of(const struct decoder *l)
 	return AP_MODEL_SHAPE(l->p->dtype, l->p->batch, l->p->sequence, l->p->hidden);
 }
 
-/* x W^T + b of cell "CELL-Linear". */
-static ap_id linear(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x,
-	int64_t out, bool bias, const char *name)
+/* x W^T + b of cell "CELL-Linear"; input_major: W is [in,out]. */
+static ap_id product(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x,
+	int64_t out, bool bias, bool input_major, const char *name)
 {
 	struct ap_model *m = l->m;
 	struct ap_shape s = ap_model_shape(m, x);
 	int64_t in = s.dim[s.rank - 1];
 	const char *place = ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell);
-	const char *product = bias ? ap_model_name(m, name, "product") : name;
 	const char *prefix = ap_model_name(m, param, cell);
-	ap_id w = ap_model_param(m, ap_model_name(m, prefix, "weight"), l->p->input_major
+	ap_id w = ap_model_param(m, ap_model_name(m, prefix, "weight"), input_major
 		? AP_MODEL_SHAPE(s.dtype, in, out) : AP_MODEL_SHAPE(s.dtype, out, in));
-	ap_id y = ap_model_matmul(m, place, x, w, !l->p->input_major, product);
+	ap_id y = ap_model_matmul(m, place, x, w, !input_major, bias ? ap_model_name(m, name, "product")
+		: name);
 
 	if (!bias)
 		return y;
 	w = ap_model_param(m, ap_model_name(m, prefix, "bias"), AP_MODEL_SHAPE(s.dtype, out));
 	return ap_model_binary(m, place, "BiasAdd", y, w, name);
+}
+
+static ap_id linear(const struct decoder *l, const char *scope, const char *param, const char *cell, ap_id x,
+	int64_t out, bool bias, const char *name)
+{
+	return product(l, scope, param, cell, x, out, bias, l->p->input_major, name);
 }
 
 /* The norm of cell "CELL-CLASS" over the last dimension. */
@@ -62,7 +68,8 @@ static ap_id norm(const struct decoder *l, const char *scope, const char *param,
 
 	if (l->p->norm == AP_NORM_RMS_WIDE)
 		return ap_model_rms_norm(m, scope, param, x, name);
-	gamma = ap_model_param(m, ap_model_name(m, param, "weight"), one);
+	gamma = ap_model_param(m, ap_model_name(m, param, l->names->norm_weight ? l->names->norm_weight
+		: "weight"), one);
 	if (l->p->norm == AP_NORM_RMS) {
 		struct ap_model_op op = {.scope = scope, .type = "RmsNorm", .nin = 2, .in = {x, gamma},
 			.nout = 2, .out = {{.name = name, .shape = s},
@@ -75,7 +82,8 @@ static ap_id norm(const struct decoder *l, const char *scope, const char *param,
 		return ap_model_op(m, &op);
 	}
 	beta = plain ? ap_model_const(m, ap_model_name(m, param, "zero"), one)
-		: ap_model_param(m, ap_model_name(m, param, "bias"), one);
+		: ap_model_param(m, ap_model_name(m, param, l->names->norm_bias ? l->names->norm_bias
+			: "bias"), one);
 	return ap_model_op_one(m, (struct ap_model_op){.scope = scope, .type = "LayerNorm", .nin = 3,
 		.in = {x, gamma, beta}, .nattr = 3, .attr = {AP_MODEL_INT("begin_norm_axis", -1),
 			AP_MODEL_INT("begin_params_axis", -1), AP_MODEL_REAL("epsilon", 1e-5)}}, name, s);
@@ -106,8 +114,8 @@ static ap_id split(const struct decoder *l, const char *scope, ap_id y, int64_t 
 static ap_id project(const struct decoder *l, const char *scope, const char *param, const char *cell,
 	ap_id x, int64_t heads, const char *name)
 {
-	return split(l, scope, linear(l, scope, param, cell, x, heads * l->attention.size, l->p->qkv_bias,
-		name), heads, l->attention.size, name);
+	return split(l, scope, product(l, scope, param, cell, x, heads * l->attention.size, l->p->qkv_bias,
+		l->p->input_major != l->p->turned_qkv, name), heads, l->attention.size, name);
 }
 
 /* All three from one product, whose rows are ordered by groups: the queries, their key, their value. */

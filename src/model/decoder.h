@@ -31,6 +31,7 @@ struct ap_decoder_names {
 	const char *sinks; /* a number for each head in the softmax; NULL: none */
 	const char *query_down, *query_low_norm, *query_up; /* of latent attention: "q_a_proj", ... */
 	const char *key_down, *key_low_norm, *key_up; /* "kv_a_proj_with_mqa", ...; up: of keys and values */
+	const char *norm_weight, *norm_bias; /* of norms; NULL: "weight", "bias" */
 	const char *norm_class, *norm1, *norm2; /* norm2 is NULL if one norm serves both parts */
 	const char *post1, *post2; /* norms of what the parts give, before it is added; NULL: none */
 	const char *feed_forward, *feed_forward_class; /* "mlp"; "": its parameters are the block's */
@@ -60,6 +61,7 @@ struct ap_decoder {
 	enum ap_model_activation activation;
 	bool parallel; /* both parts read the block's input */
 	bool input_major; /* weights are [in,out], not [out,in] */
+	bool turned_qkv; /* those of query, key and value the other way round */
 	bool qkv_bias, output_bias, inner_bias, head_bias;
 	bool fused_qkv, fused_gate; /* one product for query, key and value; for gate and up */
 	bool tied; /* the head's weight is the embedding's */

@@ -11,6 +11,7 @@
 #include "model/decoder.h"
 #include "model/hf_encoder.h"
 #include "model/hf_keys.h"
+#include "model/mindformers.h"
 
 /* ---- architectures ---- */
 
@@ -500,6 +501,13 @@ static const struct architecture {
 	{"phi", "PhiFor", &phi_names, 0, 0, 2048, false, true, false, true, phi},
 };
 
+const char *ap_hf_names_at(size_t i)
+{
+	static const char *const names[] = {"hf", "mindformers"};
+
+	return i < AP_NAMES ? names[i] : NULL;
+}
+
 const char *ap_hf_type_at(size_t i)
 {
 	return i < AP_COUNT(architectures) ? architectures[i].type
@@ -711,6 +719,21 @@ static struct ap_model *make_decoder(struct ap_arena *arena, const void *dimensi
 	return ap_model_decoder(arena, dimensions);
 }
 
+/* Reports that --names cannot be heeded. */
+static enum ap_status no_spelling(struct ap_hf_keys *r)
+{
+	const struct ap_jv *type = ap_hf_member(r, "model_type");
+	struct ap_str known;
+
+	ap_str_init(&known, r->ctx->arena);
+	for (size_t i = 0; ap_mindformers_type_at(i); i++)
+		ap_str_addf(&known, "%s%s", i ? ", " : "", ap_mindformers_type_at(i));
+	return ap_json_report(r->ctx, r->doc, type ? type : r->root, AP_ERROR, AP_USAGE, NULL, NULL,
+		"--names mindformers: how MindFormers spells the parameters of \"%s\" is not known, but of "
+		"%s",
+		ap_diag_name(r->ctx->diag, r->type), known.s);
+}
+
 static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architecture *a,
 	const struct ap_hf_options *o, struct ap_hf_net *out)
 {
@@ -728,6 +751,8 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	d->tied = ap_hf_flag(r, "tie_word_embeddings", a->tied);
 	if (a->read)
 		a->read(r, d);
+	if (o->names == AP_NAMES_MINDFORMERS && !ap_mindformers_spell(a->type, d))
+		AP_TRY(no_spelling(r));
 	check_rotation(r, a, d);
 	ap_hf_want(r, "is_encoder_decoder", false, "an encoder beside the decoder");
 	AP_TRY(ap_hf_dtype(r, o, &d->dtype));
@@ -773,6 +798,8 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	AP_TRY(enter_text(&r, &settled));
 	settled.batch = o->batch ? o->batch : AP_HF_BATCH;
 	AP_TRY(ap_hf_encoder_read(&r, &settled, &known, out));
+	if (known && o->names == AP_NAMES_MINDFORMERS)
+		return no_spelling(&r);
 	if (!known) {
 		AP_TRY(find_architecture(&r, &a));
 		AP_TRY(read_decoder(&r, a, &settled, out));

@@ -7,11 +7,18 @@
 #include "model/loss.h"
 #include "model/model.h"
 
+enum ap_hf_names { /* how parameters are spelled */
+	AP_NAMES_HF, /* as the index of the weights does */
+	AP_NAMES_MINDFORMERS,
+	AP_NAMES
+};
+
 struct ap_hf_options {
 	int64_t batch; /* samples of a step; 0: AP_HF_BATCH, with a note */
 	int64_t sequence; /* tokens of a sample; 0: the configuration's limit, with a note,
 		unless that is large */
 	enum ap_model_loss loss;
+	enum ap_hf_names names;
 	bool flash;
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
 	const char *name; /* of the graph */
@@ -30,6 +37,9 @@ enum { AP_HF_BATCH = 256, AP_HF_SEQUENCE_MOST = 8192 };
 
 /* Is it meant as a configuration of a model? Issues no messages. */
 bool ap_hf_is_one(const struct ap_jv *root);
+
+/* Name i: "hf", "mindformers"; NULL past the end. */
+const char *ap_hf_names_at(size_t i);
 
 /* model_type i that is built; NULL past the end. */
 const char *ap_hf_type_at(size_t i);

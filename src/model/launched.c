@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "model/decoder.h"
 #include "model/hf_keys.h"
+#include "model/mindformers.h"
 
 static struct ap_model *make_decoder(struct ap_arena *arena, const void *dimensions)
 {
@@ -366,43 +367,9 @@ enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *do
 
 /* ---- MindFormers ---- */
 
-static const struct ap_decoder_names llama_names = {.top = "LlamaForCausalLM", .body = "model-LlamaModel",
-	.embedding_cell = "tok_embeddings-LlamaEmbedding",
-	.embedding = "model.tok_embeddings.embedding_weight", .block_class = "LLamaDecodeLayer",
-	.blocks_cell = "layers", .blocks = "model.layers", .attention = "attention",
-	.attention_class = "LLamaAttention", .query = "wq", .key = "wk", .value = "wv", .qkv = "w_qkv",
-	.output = "wo", .norm_class = "LlamaRMSNorm", .norm1 = "attention_norm", .norm2 = "ffn_norm",
-	.feed_forward = "feed_forward", .feed_forward_class = "LLamaFeedForward", .gate = "w1", .up = "w3",
-	.down = "w2", .experts_part = "feed_forward", .final_cell = "norm_out",
-	.final_norm = "model.norm_out", .head = "lm_head"},
-	deepseek_names = {.top = "DeepseekV3ForCausalLM", .body = "model-DeepseekV3Model",
-	.embedding_cell = "tok_embeddings-LlamaEmbedding",
-	.embedding = "model.tok_embeddings.embedding_weight", .block_class = "DeepseekV3DecodeLayer",
-	.blocks_cell = "layers", .blocks = "model.layers", .attention = "attention",
-	.attention_class = "DeepseekV3Attention", .query = "q_proj", .query_down = "q2l_proj",
-	.query_low_norm = "lq_norm", .query_up = "l2q_proj", .key_down = "kv2l",
-	.key_low_norm = "lkv_norm", .key_up = "lkv2kv", .output = "wo", .norm_class = "LlamaRMSNorm",
-	.norm1 = "attention_norm", .norm2 = "ffn_norm", .feed_forward = "feed_forward",
-	.feed_forward_class = "LLamaFeedForward", .gate = "w1", .up = "w3", .down = "w2",
-	.experts_part = "feed_forward", .final_cell = "norm_out", .final_norm = "model.norm_out",
-	.head = "lm_head"},
-	mcore_latent_names = {MEGATRON_NAMES, GATED, .query = "linear_q", .query_down = "linear_qkv.query",
-	.query_low_norm = "q_layernorm", .query_up = "linear_qb", .key_down = "linear_qkv.key",
-	.key_low_norm = "k_layernorm", .key_up = "linear_kvb"},
-	gpt2_names = {.top = "GPT2LMHeadModel", .body = "backbone-GPT2Model",
-	.embedding_cell = "embedding-GPTEmbeddingLayer",
-	.embedding = "backbone.embedding.word_embedding.embedding_table",
-	.positions = "backbone.embedding.position_embedding.embedding_table",
-	.block_class = "GPTTransformerDecoderLayer", .blocks_cell = "blocks", .blocks = "backbone.blocks",
-	.attention = "attention", .attention_class = "MultiHeadAttention", .query = "dense1", .key = "dense2",
-	.value = "dense3", .output = "projection", .norm_class = "LayerNorm", .norm1 = "layernorm1",
-	.norm2 = "layernorm2", .feed_forward = "output", .feed_forward_class = "FeedForward",
-	.up = "mapping", .down = "projection", .final_cell = "layernorm",
-	.final_norm = "backbone.layernorm", .head = "head"};
-
-static const struct ap_experts_names llama_experts = {.router = "router.dense", .selection_bias = "topk_bias",
-	.experts = "ffn", .gate = "w1", .up = "w3", .down = "w2", .shared = "shared_experts",
-	.shared_gate = "shared_experts_gate"};
+static const struct ap_decoder_names mcore_latent_names = {MEGATRON_NAMES, GATED, .query = "linear_q",
+	.query_down = "linear_qkv.query", .query_low_norm = "q_layernorm", .query_up = "linear_qb",
+	.key_down = "linear_qkv.key", .key_low_norm = "k_layernorm", .key_up = "linear_kvb"};
 
 /* Keys that change the network, and that are not built. */
 static const char *const mindformers_others[] = {"pet_config", "vision_model", "llm_model",
@@ -516,7 +483,8 @@ static void mindformers_experts(struct ap_hf_keys *r, const struct ap_jv *sectio
 	if (ap_hf_count(r, counts, AP_HF_MOST, 1) == 1)
 		return;
 	room = ap_hf_member(r, "capacity_factor");
-	*e = (struct ap_experts){.names = legacy ? &llama_experts : &megatron_experts[1],
+	*e = (struct ap_experts){.names = !legacy ? &megatron_experts[1]
+		: d->latent.key ? &ap_mindformers_deepseek_experts : &ap_mindformers_llama_experts,
 		.way = AP_EXPERTS_MOVED, .count = ap_hf_count(r, counts, AP_HF_MOST, 1),
 		.active = ap_hf_count(r, actives, AP_HF_MOST, 1),
 		.inner = ap_hf_count(r, widths, AP_HF_MOST, d->inner), .rescale = true,
@@ -555,7 +523,7 @@ static void mindformers_latent(struct ap_hf_keys *r, bool legacy, struct ap_deco
 	d->head_size = ap_hf_count(r, plain, AP_HF_MOST, 128) + d->latent.turned;
 	d->value_size = ap_hf_count(r, (ap_hf_keys_of){"v_head_dim"}, AP_HF_MOST, 128);
 	d->kv_heads = d->heads;
-	d->names = legacy ? &deepseek_names : &mcore_latent_names;
+	d->names = legacy ? &ap_mindformers_deepseek : &mcore_latent_names;
 	d->fused_qkv = false;
 	if (d->qkv_bias)
 		(void)AP_HF_FAULT(r, ap_hf_member(r, "kv_lora_rank"), "model-known",
@@ -572,7 +540,8 @@ static void mindformers_block(struct ap_hf_keys *r, const struct kind *kind, boo
 	bool qkv = ap_hf_flag(r, "qkv_has_bias", ap_hf_flag(r, "add_qkv_bias", biases || kind->qkv_bias));
 	bool normed = ap_hf_flag(r, "qk_layernorm", kind->normed);
 
-	d->names = kind->gpt ? &gpt2_names : legacy && !normed ? &llama_names : &megatron_names[1][normed];
+	d->names = kind->gpt ? &ap_mindformers_gpt2 : legacy && !normed ? &ap_mindformers_llama
+		: &megatron_names[1][normed];
 	d->norm = kind->gpt ? AP_NORM_LAYER : AP_NORM_RMS;
 	d->activation = ap_hf_activation(r, kind->gpt);
 	d->qkv_bias = qkv;
@@ -631,8 +600,8 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 		: kind->gpt ? d->hidden * ap_hf_count(r, (ap_hf_keys_of){"expand_ratio"}, 1 << 10, 4)
 		: llama_inner(r, d->hidden);
 	mindformers_block(r, kind, legacy, d);
-	mindformers_experts(r, ap_jv_get(top, "moe_config"), legacy && (d->names == &llama_names ||
-		d->names == &deepseek_names), d);
+	mindformers_experts(r, ap_jv_get(top, "moe_config"), legacy && (d->names == &ap_mindformers_llama ||
+		d->names == &ap_mindformers_deepseek), d);
 	d->sequence = o->sequence ? o->sequence : ap_hf_count(r, sequences, AP_HF_MOST, 0);
 	d->flash = o->flash || (!o->small && ap_hf_flag(r, "use_flash_attention", !legacy));
 	v = ap_hf_member(r, "compute_dtype");

@@ -659,6 +659,99 @@ START_TEST(names_of_checkpoints)
 }
 END_TEST
 
+/* By MindFormers' names a network has the same parameters and work; products are joined or parted as its checkpoints
+ * have them. */
+START_LOOP_TEST(spelled_as_mindformers_does, AP_COUNT(rows))
+{
+	static const struct {
+		const char *type;
+		const char *name[12];
+	} want[] = {
+		{"llama", {"model.tok_embeddings.embedding_weight", "model.layers.1.attention.wq.weight",
+			"model.layers.0.attention.wk.weight", "model.layers.0.attention.wv.weight",
+			"model.layers.0.attention.wo.weight", "model.layers.1.feed_forward.w1.weight",
+			"model.layers.0.feed_forward.w2.weight", "model.layers.0.feed_forward.w3.weight",
+			"model.layers.0.attention_norm.weight", "model.layers.0.ffn_norm.weight", "model.norm_out.weight"}},
+		{"mistral", {"model.layers.3.attention.wo.weight", "lm_head.weight"}},
+		{"mixtral", {"model.layers.0.feed_forward.router.dense.weight", "model.layers.1.feed_forward.ffn.w1.weight",
+			"model.layers.1.feed_forward.ffn.w2.weight", "model.layers.1.feed_forward.ffn.w3.weight"}},
+		{"qwen2", {"model.layers.0.attention.wq.bias", "model.layers.0.attention.wv.bias"}},
+		{"qwen3", {"embedding.word_embeddings.weight", "decoder.layers.0.self_attention.linear_qkv.weight",
+			"decoder.layers.0.self_attention.linear_proj.weight", "decoder.layers.1.self_attention.q_layernorm.weight",
+			"decoder.layers.1.self_attention.k_layernorm.weight", "decoder.layers.1.mlp.linear_fc1.weight",
+			"decoder.layers.1.mlp.linear_fc2.weight", "decoder.layers.1.input_layernorm.weight",
+			"decoder.layers.1.pre_mlp_layernorm.weight", "decoder.final_layernorm.weight", "output_layer.weight"}},
+		{"qwen3_moe", {"decoder.layers.1.mlp.router.weight", "decoder.layers.1.mlp.experts.weight1",
+			"decoder.layers.1.mlp.experts.weight2"}},
+		{"chatglm", {"transformer.embedding.embedding_weight", "transformer.encoder.layers.0.self_attention.wq.bias",
+			"transformer.encoder.layers.0.self_attention.wk.weight", "transformer.encoder.layers.0.self_attention.dense.weight",
+			"transformer.encoder.layers.1.mlp.dense_left.weight", "transformer.encoder.layers.1.mlp.dense_right.weight",
+			"transformer.encoder.layers.1.mlp.dense_4h_to_h.weight", "transformer.output_layer.weight"}},
+		{"deepseek_v3", {"model.layers.0.attention.q2l_proj.weight", "model.layers.0.attention.lq_norm.weight",
+			"model.layers.0.attention.l2q_proj.weight", "model.layers.0.attention.kv2l.weight",
+			"model.layers.0.attention.lkv_norm.weight", "model.layers.0.attention.lkv2kv.weight",
+			"model.layers.1.feed_forward.w3.weight", "model.layers.2.feed_forward.routed_experts.router.dense.weight",
+			"model.layers.3.feed_forward.routed_experts.ffn.w1.weight",
+			"model.layers.3.feed_forward.shared_experts.w2.weight"}},
+		{"kimi_k2", {"model.layers.0.feed_forward.routed_experts.ffn.w2.weight"}},
+	};
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true, .names = AP_NAMES_MINDFORMERS,
+		.dtype = AP_DTYPE_COUNT, .name = "net"};
+	const struct row *r = &rows[_i];
+	enum ap_status st;
+	struct ap_hf_net net;
+	struct ap_model *m;
+	size_t k = 0;
+
+	st = read_net(config(r), &o, &net);
+	while (k < AP_COUNT(want) && strcmp(want[k].type, r->type) != 0)
+		k++;
+	if (k == AP_COUNT(want)) {
+		ck_assert_int_eq(st, AP_USAGE);
+		ck_assert_msg(strstr(messages(), ap_arena_printf(arena, "/model_type: --names mindformers: how MindFormers spells "
+			"the parameters of \"%s\" is not known, but of llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, chatglm, "
+			"deepseek_v3, kimi_k2, gpt2, bloom", r->type)), "%s", messages());
+		return;
+	}
+	ck_assert_int_eq(st, AP_OK);
+	m = net.make(arena, net.dimensions);
+	ck_assert_int_eq(ap_model_parameters(m), parameters(r));
+	ck_assert(fabs(work(load(m)) / (BATCH * SEQUENCE) / flops(r) - 1) < 0.0001);
+	for (size_t i = 0; i < 12 && want[k].name[i]; i++)
+		(void)ap_model_find(m, want[k].name[i]);
+}
+END_TEST
+
+/* Of GPT-2, whose weights are [in,out], query, key and value are turned, and of Bloom all others. */
+START_LOOP_TEST(spelled_as_gpt, 2)
+{
+	static const struct {
+		const char *type, *net, *final;
+	} want[] = {{"gpt2", "backbone", "backbone.layernorm.gamma"}, {"bloom", "transformer", "transformer.ln_f.beta"}};
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true, .names = AP_NAMES_MINDFORMERS,
+		.dtype = AP_FLOAT16, .name = "net"};
+	const struct other *r = others;
+	struct ap_hf_net net;
+	struct ap_model *m;
+	struct ap_shape s;
+
+	while (!strstr(r->text, want[_i].type))
+		r++;
+	ck_assert_int_eq(read_net(ap_arena_printf(arena, "{%s, \"vocab_size\": 500}", r->text), &o, &net), AP_OK);
+	m = net.make(arena, net.dimensions);
+	ck_assert_int_eq(ap_model_parameters(m), r->parameters);
+	s = ap_model_shape(m, ap_model_find(m, ap_model_name(m, want[_i].net, "blocks.2.output.mapping.weight")));
+	ck_assert(s.dim[0] == 64 && s.dim[1] == 256);
+	s = ap_model_shape(m, ap_model_find(m, ap_model_name(m, want[_i].net, "blocks.0.output.projection.weight")));
+	ck_assert(s.dim[0] == 256 && s.dim[1] == 64);
+	for (int i = 1; i <= 3; i++)
+		(void)ap_model_find(m, ap_arena_printf(arena, "%s.blocks.1.attention.dense%d.bias", want[_i].net, i));
+	(void)ap_model_find(m, ap_model_name(m, want[_i].net, "blocks.0.layernorm2.beta"));
+	(void)ap_model_find(m, ap_model_name(m, want[_i].net, "embedding.word_embedding.embedding_table"));
+	(void)ap_model_find(m, want[_i].final);
+}
+END_TEST
+
 #define GOOD "{\n\"model_type\": \"llama\",\n\"hidden_size\": 64,\n\"num_hidden_layers\": 2,\n\"num_attention_heads\": 4," \
 	"\n\"intermediate_size\": 128,\n\"vocab_size\": 300,\n\"max_position_embeddings\": 4096,\n" \
 	"\"torch_dtype\": \"bfloat16\"\n}"
