@@ -257,28 +257,28 @@ static const struct device { /* names of the column hw */
 	const char *word;
 	int64_t gib; /* of a part with less memory; 0: any */
 	const char *chip;
-	double fp8, fp4; /* peak of matrix products / that of bfloat16; 0: there is none */
+	double fp4; /* peak of matrix products in 4 bits / that of bfloat16; 0: there is none */
 	int64_t pod; /* devices of a super pod that large runs take, so that groups lie within it; 0 */
 } devices[] = {
-	{"V100", 16, "v100-16", 0, 0},
-	{"V100", 0, "v100-32", 0, 0},
-	{"A100", 40, "a100-40", 0, 0},
-	{"A100", 0, "a100-80", 0, 0},
-	{"A800", 0, "a800-80", 0, 0},
-	{"H100", 0, "h100-80", 2, 0},
-	{"H800", 0, "h800-80", 2, 0},
-	{"H200", 0, "h200-141", 2, 0},
-	{"B200", 0, "b200-180", 2, 4},
-	{"GB200", 0, "gb200-186", 2, 4, .pod = 64},
-	{"Ascend910A", 0, "ascend910a", 0, 0},
-	{"Ascend910", 0, "ascend910a", 0, 0},
-	{"Ascend910B", 0, "ascend910b3", 0, 0},
-	{"Ascend910B1", 0, "ascend910b1", 0, 0},
-	{"Ascend910B2", 0, "ascend910b1", 0, 0},
-	{"Ascend910B2C", 0, "ascend910b1", 0, 0},
-	{"Ascend910B3", 0, "ascend910b3", 0, 0},
-	{"Ascend910B4", 0, "ascend910b4-pcie", 0, 0},
-	{"Ascend910C", 0, "ascend910c", 0, 0},
+	{"V100", 16, "v100-16", 0},
+	{"V100", 0, "v100-32", 0},
+	{"A100", 40, "a100-40", 0},
+	{"A100", 0, "a100-80", 0},
+	{"A800", 0, "a800-80", 0},
+	{"H100", 0, "h100-80", 0},
+	{"H800", 0, "h800-80", 0},
+	{"H200", 0, "h200-141", 0},
+	{"B200", 0, "b200-180", 4},
+	{"GB200", 0, "gb200-186", 4, .pod = 64},
+	{"Ascend910A", 0, "ascend910a", 0},
+	{"Ascend910", 0, "ascend910a", 0},
+	{"Ascend910B", 0, "ascend910b3", 0},
+	{"Ascend910B1", 0, "ascend910b1", 0},
+	{"Ascend910B2", 0, "ascend910b1", 0},
+	{"Ascend910B2C", 0, "ascend910b1", 0},
+	{"Ascend910B3", 0, "ascend910b3", 0},
+	{"Ascend910B4", 0, "ascend910b4-pcie", 0},
+	{"Ascend910C", 0, "ascend910c", 0},
 };
 
 enum sums { AS_PARAMETER, WIDE_BF16, WIDE }; /* type of exchanged gradients: WIDE: float32 */
@@ -292,11 +292,12 @@ static const struct framework {
 	bool fused; /* kernels, see model/families.h */
 	double dropout; /* of GPT, by default */
 	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks */
+	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
 	                recipes of NeMo and Megatron-Bridge give it */
 } frameworks[] = {
 	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, .behind = true},
-	{"Megatron-Bridge", "megatron", AS_PARAMETER, 128, true, 0},
+	{"Megatron-Bridge", "megatron", AS_PARAMETER, 128, true, 0, .scales = "tensorwise"},
 	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, /* until 2022 */
 		.behind = true},
 	{"Megatron", "megatron", WIDE_BF16, 128, true, 0, .behind = true},
@@ -304,7 +305,7 @@ static const struct framework {
 	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},
-	{"torchtitan", "torchtitan", WIDE, 0, true, 0},
+	{"torchtitan", "torchtitan", WIDE, 0, true, 0, .scales = "tensorwise"},
 	{"nanotron", "generic", WIDE_BF16, 0, true, 0},
 	{"LitGPT", "generic", AS_PARAMETER, 0, true, 0},
 	{"OneFlow", "generic", AS_PARAMETER, 0, true, 0},
@@ -321,14 +322,19 @@ static const struct precision { /* parts of the column precision, the first that
 	const char *word;
 	enum ap_dtype dtype;
 	int bits; /* of the operands of matrix products, where they are fewer; 0 */
+	const char *scales; /* of 8 bits; NULL: as the framework's */
 } precisions[] = {
-	{"fp4", AP_BFLOAT16, 4},
-	{"fp8", AP_BFLOAT16, 8},
-	{"bf16", AP_BFLOAT16, 0},
-	{"fp16", AP_FLOAT16, 0},
-	{"amp", AP_FLOAT16, 0},
-	{"tf32", AP_FLOAT32, 0},
-	{"fp32", AP_FLOAT32, 0},
+	{"fp4", AP_BFLOAT16, 4, NULL},
+	{"fp8-cs", AP_BFLOAT16, 8, "tensorwise"},
+	{"mxfp8", AP_BFLOAT16, 8, "mxfp8"},
+	{"fp8-mx", AP_BFLOAT16, 8, "mxfp8"},
+	{"fp8-te", AP_BFLOAT16, 8, "delayed"},
+	{"fp8", AP_BFLOAT16, 8, NULL},
+	{"bf16", AP_BFLOAT16, 0, NULL},
+	{"fp16", AP_FLOAT16, 0, NULL},
+	{"amp", AP_FLOAT16, 0, NULL},
+	{"tf32", AP_FLOAT32, 0, NULL},
+	{"fp32", AP_FLOAT32, 0, NULL},
 };
 
 static const struct generator { /* which network a row is; the first that goes with it */
@@ -406,8 +412,7 @@ static const char *find_precision(const struct facts *f, struct run *run)
 			run->precision = &precisions[i];
 	if (!run->precision)
 		BECAUSE(f, "unknown precision: %s", f->precision);
-	if ((run->precision->bits == 8 && run->device->fp8 == 0) ||
-		(run->precision->bits == 4 && run->device->fp4 == 0))
+	if (run->precision->bits == 4 && run->device->fp4 == 0)
 		BECAUSE(f, "%s has no products in %s", run->device->chip, f->precision);
 	return NULL;
 }
@@ -824,14 +829,13 @@ static int network_level(const struct ap_json *doc)
 }
 
 /*
- * Products of layers in 8 or 4 bits run at a higher peak, but neither attention nor the head does. A profile
- * has one peak: the gain of all products together, by their FLOPs.
+ * Products of layers in 4 bits, which have no name in a profile, run at a higher peak, but neither attention
+ * nor the head does: the gain of all products together, by their FLOPs.
  */
 static double narrow_gain(const struct run *run)
 {
 	const struct ap_model_params *p = &run->params;
-	int bits = run->precision->bits;
-	double peak = bits == 8 ? run->device->fp8 : bits == 4 ? run->device->fp4 : 1;
+	double peak = run->precision->bits == 4 ? run->device->fp4 : 1;
 	double h = (double)p->hidden, width = (double)(p->heads * p->head_size);
 	double matrices = ap_model_activation_gated(p->activation) ? 3 : 2;
 	double layers = 2 * h * (2 * width + 2 * width * (double)p->kv_heads / (double)p->heads +
@@ -842,7 +846,7 @@ static double narrow_gain(const struct run *run)
 	return p->heads ? (layers + others) / (layers / peak + others) : peak;
 }
 
-/* The chip of a run, whose network is that of its cluster, and whose matrix products have its precision. */
+/* The chip of a run, whose network is that of its cluster, and whose products in 4 bits have their peak. */
 static const char *chip_of(struct profiles *p, const struct run *run)
 {
 	const char *name = run->device->chip, *text = builtin_text(ap_builtin_chips, name);
@@ -973,6 +977,11 @@ static const char *text_of(const struct facts *f, int64_t n)
 	return ap_arena_printf(f->arena, "%" PRId64, n);
 }
 
+static const char *scales_of(const struct run *run)
+{
+	return run->precision->scales ? run->precision->scales : run->framework->scales;
+}
+
 /* Settings of a run; what is not taken is named by the evaluation. */
 static enum autopar_status set_all(struct autopar *a, const struct facts *f, const struct run *run,
 	struct profiles *p, bool is_neutral)
@@ -992,6 +1001,8 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 		{"gradient_fp32_sync", wide_gradients(f, run) ? "true" : "false"},
 		{"overlap_grad_reduce", run->framework->behind && !holds(f->overlap, "overlap-grad-reduce")
 			? "false" : NULL},
+		{"fp8_format", run->precision->bits == 8 ? "hybrid" : NULL},
+		{"fp8_recipe", run->precision->bits == 8 ? scales_of(run) : NULL},
 		{"tp_comm_overlap", overlaps_products(f) ? "true" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/ckpt_match.h"
+#include "cost/float8.h"
 #include "cost/optimizer.h"
 #include "cost/pins.h"
 #include "cost/quantum.h"
@@ -215,6 +216,27 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 	return ap_machine_make(ctx, in->topo, in->chip, &in->machine);
 }
 
+/* Refuses products in 8 bits on a chip without; names those with. */
+static enum ap_status check_float8(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_chip *chip)
+{
+	struct ap_str names;
+	const char *name;
+
+	if (set->fp8_format < 0 || chip->peak_flops[AP_UNIT_CUBE][AP_FLOAT8_E4M3FN] > 0)
+		return AP_OK;
+	ap_str_init(&names, ctx->arena);
+	for (size_t i = 0; (name = ap_chip_at(i, NULL)); i++) {
+		const struct ap_chip *other;
+
+		AP_TRY(ap_chip_get(ctx, name, &other));
+		if (other->peak_flops[AP_UNIT_CUBE][AP_FLOAT8_E4M3FN] > 0)
+			ap_str_addf(&names, names.len ? ", %s" : "%s", name);
+	}
+	return FAULT(ctx, "%s: %s has no products in 8 bits; these have: %s, and profiles with a peak of "
+		"float8_e4m3fn", ap_setting_said(ctx, set, AP_SET_fp8_format), chip->name, names.s);
+}
+
 static bool has_mindspore_names(const struct ap_graph *g)
 {
 	for (ap_id i = 0; i < g->nnode; i++)
@@ -305,6 +327,9 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->force_fp32 = o->force_fp32_communication;
 	step->exchange_behind = !o->overlap_grad_reduce;
 	step->product_overlap = o->tp_comm_overlap && step->executor == AP_EXECUTOR_GENERIC;
+	step->float8 = o->fp8_format >= 0 ? ap_float8_recipe_at((size_t)o->fp8_recipe) : NULL;
+	step->float8_hybrid = o->fp8_format == AP_FP8_HYBRID;
+	step->float8_params = step->float8 && o->fp8_param_gather;
 	step->gradients_mean = o->gradients_mean;
 	step->alltoall = o->enable_alltoall;
 	step->recompute_keeps_comm = !o->mp_comm_recompute;
@@ -566,6 +591,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(load_graph(ctx, set, src, &out->graph));
 	ap_ctx_phase(ctx, "making the machine");
 	AP_TRY(load_machine(ctx, set, src, out));
+	AP_TRY(check_float8(ctx, set, out->chip));
 	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));
 	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));
 	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));

@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/float8.h"
 #include "cost/optimizer.h"
 #include "diff/diff_write.h"
 #include "draw/picture_view.h"
@@ -34,6 +35,7 @@ WORDS(parallel_mode, AP_MODES(WORD))
 WORDS(fusion, AP_FUSES(WORD))
 WORDS(fusion_size, "auto", "size", "!index: MindSpore has it for AllReduces alone")
 WORDS(run_phase, AP_RUN_PHASES(WORD))
+WORDS(fp8_format, AP_FP8S(WORD))
 WORDS(unknown_operators, AP_UNKNOWNS(WORD))
 WORDS(optimizer_level, AP_LEVELS(WORD))
 WORDS(communi, "all_group_parallel", "same_server_group_parallel", "no_group_parallel")
@@ -41,7 +43,9 @@ WORDS(context_mode, "graph", "!pynative: nothing runs in parallel in it")
 WORDS(device_target, "Ascend", "GPU", "CPU")
 WORDS(attention, AP_ATTENTIONS(WORD))
 WORDS(kernels, AP_KERNELS(WORD))
-WORDS(dtype, "float16", "bfloat16", "float32")
+#define NARROW ": what is kept and updated has 16 bits; --fp8-format says that products run in 8"
+WORDS(dtype, "float16", "bfloat16", "float32", "!float8_e4m3fn" NARROW, "!float8_e5m2" NARROW)
+#undef NARROW
 WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
 
 /* The names of a table's rows. */
@@ -52,6 +56,7 @@ WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
 	}
 NAMES(executor, ap_route_at)
 NAMES(format, ap_diff_writer_at)
+NAMES(fp8_recipe, ap_float8_recipe_at)
 NAMES(optimizer, ap_optimizer_at)
 
 #define choose_activation ap_model_activation_name

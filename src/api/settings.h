@@ -117,6 +117,7 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 	X(MODE_STAND_ALONE, "stand_alone")
 #define AP_FUSES(X) X(FUSE_AUTO, "auto") X(FUSE_SIZE, "size") X(FUSE_INDEX, "index")
 #define AP_RUN_PHASES(X) X(RUN_TRAINING, "training") X(RUN_INFERENCE, "inference")
+#define AP_FP8S(X) X(FP8_E4M3, "e4m3") X(FP8_HYBRID, "hybrid")
 #define AP_UNKNOWNS(X) X(UNKNOWN_ERROR, "error") X(UNKNOWN_BATCH_PARALLEL, "batch-parallel")
 #define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") /* of sharding */
 #define AP_ATTENTIONS(X) X(ATTENTION_SMALL, "small-operators") X(ATTENTION_FLASH, "flash")
@@ -127,6 +128,7 @@ enum { AP_COLORS(CONSTANT) };
 enum { AP_MODES(CONSTANT) };
 enum { AP_FUSES(CONSTANT) };
 enum { AP_RUN_PHASES(CONSTANT) };
+enum { AP_FP8S(CONSTANT) };
 enum { AP_UNKNOWNS(CONSTANT) };
 enum { AP_LEVELS(CONSTANT) };
 enum { AP_ATTENTIONS(CONSTANT) };

@@ -253,6 +253,11 @@ static bool sums_where_it_is_read(const struct ap_settings *o)
 	return ap_route_at((size_t)o->executor)->executor == AP_EXECUTOR_GENERIC;
 }
 
+static bool computes_in_8_bits(const struct ap_settings *o)
+{
+	return o->fp8_format >= 0;
+}
+
 static bool fuses(const struct ap_settings *o)
 {
 	return o->comm_fusion_openstate;
@@ -269,6 +274,8 @@ static const struct need {
 	{AP_SET_gradient_fp32_sync, AP_SET_run_phase, trains},
 	{AP_SET_overlap_grad_reduce, AP_SET_run_phase, trains},
 	{AP_SET_tp_comm_overlap, AP_SET_executor, sums_where_it_is_read},
+	{AP_SET_fp8_recipe, AP_SET_fp8_format, computes_in_8_bits},
+	{AP_SET_fp8_param_gather, AP_SET_fp8_format, computes_in_8_bits},
 	{AP_SET_all_reduce_fusion_config, AP_SET_run_phase, trains},
 	{AP_SET_recompute, AP_SET_run_phase, trains},
 	{AP_SET_optimizer, AP_SET_run_phase, trains},
@@ -346,6 +353,18 @@ static enum ap_status hold_hybrid(struct ap_ctx *ctx, const struct ap_settings *
 	return AP_OK;
 }
 
+static void check_float8(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	if (o->fp8_format < 0)
+		return;
+	if (!sums_where_it_is_read(o))
+		CONTRADICT(fp8_format, executor, "MindSpore runs products in the types of the graph; "
+			"megatron, torchtitan and generic run them in 8 bits");
+	if (o->fp8_param_gather && !o->enable_parallel_optimizer)
+		CONTRADICT(fp8_param_gather, enable_parallel_optimizer,
+			"what is gathered are the weights that the optimizer deals");
+}
+
 static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 {
 	struct ap_hybrid h;
@@ -394,6 +413,7 @@ enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o)
 	AP_TRY(settle_hybrid(ctx, o));
 	AP_TRY(check_recompute(ctx, o));
 	ap_settings_check(ctx, o);
+	check_float8(ctx, o);
 	AP_TRY(ap_diag_status(ctx->diag));
 	settle_pipeline(o);
 	settle_inputs(o);

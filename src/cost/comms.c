@@ -235,6 +235,11 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)
 		: ap_dtype_is_float8(t) ? 2 : ap_dtype_bytes(t);
 }
 
+int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *step)
+{
+	return t->float8 && step->float8_params ? 1 : ap_dtype_bytes(ap_task_stored(t, operand));
+}
+
 struct deriving {
 	const struct ap_task *t;
 	const struct ap_placement *p;
@@ -423,7 +428,8 @@ static void returned_gradients(struct deriving *d)
 /* Returns the weight after the update. */
 static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *s)
 {
-	int64_t bytes = ap_stored_bytes(d->t, i, d->p, d->step);
+	int64_t bytes = ap_local_elements(&d->t->bound->in[i], d->t->in[i].batch, d->p, d->step) *
+		ap_weight_bytes(d->t, i, d->step);
 
 	if (s->shards > 1 && !s->regather)
 		add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &s->group, bytes, i, -1);
@@ -588,6 +594,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 		ap_opt_shard_make(d.t, i, d.p, d.step, &s);
 		if (s.shards == 1)
 			continue;
+		bytes = bytes / ap_dtype_bytes(ap_task_stored(d.t, i)) * ap_weight_bytes(d.t, i, d.step);
 		add(&d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
 		if (in->kept && !in->cast)
 			add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);

@@ -46,6 +46,9 @@ double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placemen
 int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step);
 int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
 
+/* Bytes of an element of a weight as it is stored and gathered. */
+int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *step);
+
 /*
  * All collectives of an operator under a placement, derived from its rule:
  *   forward   AllReduce of a result over the split factors that it lacks, ReduceScatter if its

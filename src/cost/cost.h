@@ -65,7 +65,8 @@ struct ap_op_cost {
 	double optimizer_s; /* update, and gathering of weights */
 	double input_s; /* bringing graph inputs into the wanted layout */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* owned parameters and constants */
-	int64_t gathered_bytes; /* whole copies of dealt weights that live through the step */
+	int64_t gathered_bytes; /* whole copies of dealt weights, and copies of weights in 8 bits, that live
+	                           through the step */
 	int64_t activation_bytes; /* kept for one micro-batch, or of a step if run once a step */
 	int64_t lent_bytes; /* the part of activation_bytes that a search charges to its readers */
 	int64_t read_bytes; /* its share of what is lent to it, in any layout, per micro-batch */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "cost/float8.h"
 #include "cost/kernel.h"
 #include "cost/move.h"
 #include "cost/task.h"
@@ -53,8 +54,8 @@ static void passing(const struct ap_opcost *x, int i, double *forward, double *b
 		return;
 	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
 	if (s.regather) {
-		*forward += elements * ap_dtype_bytes(t);
-		*backward += in->kept && !in->cast ? elements * ap_dtype_bytes(t) : 0;
+		*forward += elements * ap_weight_bytes(x->t, i, x->step);
+		*backward += in->kept && !in->cast ? elements * ap_weight_bytes(x->t, i, x->step) : 0;
 	}
 	if (s.gradient)
 		*backward += elements * ap_gradient_held_bytes(t, x->step);
@@ -79,6 +80,9 @@ static int64_t held_bytes(const struct ap_opcost *x, int o)
 	int64_t bytes = (int64_t)ap_opcost_out(x, o);
 	struct ap_axes replicas;
 
+	if (x->t->out[o].float8)
+		bytes = (int64_t)((double)bytes / ap_dtype_bytes(x->b->out[o].dtype) *
+			ap_float8_bytes(x->step->float8));
 	if (!x->t->out[o].sliced)
 		return bytes;
 	return bytes / ap_slice_parts(&x->b->out[o], x->t->out[o].batch, x->p, x->step, &replicas);
@@ -101,6 +105,11 @@ static int64_t whole_bytes(const struct ap_opcost *x, int i)
 		ap_slice_parts(&x->b->in[i], in->batch, x->p, x->step, &replicas) == 1)
 		return 0;
 	return (int64_t)ap_opcost_in(x, i);
+}
+
+static double elements_of(const struct ap_opcost *x, int i)
+{
+	return (double)ap_local_elements(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
 }
 
 static void results(struct ap_opcost *x, double *forward, double *backward)
@@ -148,6 +157,8 @@ static void operand(struct ap_opcost *x, int i, double *forward, double *backwar
 	x->c->recompute_bytes += whole_bytes(x, i);
 	if (in->kind == AP_TENSOR_INPUT && in->kept)
 		x->c->activation_bytes += (int64_t)bytes;
+	if (in->float8_copy)
+		x->c->activation_bytes += (int64_t)(elements_of(x, i) * ap_float8_bytes(x->step->float8));
 	if ((in->kind == AP_TENSOR_ACT || in->kind == AP_TENSOR_INPUT) && (!in->kept || in->cast))
 		*forward += bytes;
 	if (may_gather_again(x, i)) {
@@ -196,12 +207,23 @@ static bool is_looked_up(const struct ap_opcost *x, int i)
 }
 
 /* The type of the first floating operand. */
-static enum ap_dtype arithmetic(const struct ap_bound *b)
+static enum ap_dtype type_of(const struct ap_bound *b)
 {
 	for (int i = 0; i < b->nin; i++)
 		if (ap_dtype_is_float(b->in[i].dtype))
 			return b->in[i].dtype;
 	return b->nin > 0 ? b->in[0].dtype : AP_FLOAT32;
+}
+
+static enum ap_dtype arithmetic(const struct ap_opcost *x)
+{
+	return x->t->float8 ? AP_FLOAT8_E4M3FN : type_of(x->b);
+}
+
+/* In 8 bits, what a product reads has so many times fewer bytes. */
+static double narrowing(const struct ap_opcost *x)
+{
+	return x->t->float8 ? ap_dtype_bytes(x->b->in[0].dtype) : 1;
 }
 
 /* Two operands contracted into one result; batch, m, n, k follow from where factors occur. */
@@ -223,7 +245,7 @@ static double unevenness(const struct ap_opcost *x)
 
 static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
-	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x->b)};
+	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x)};
 
 	k.flops = x->b->flops * points_of(x) * unevenness(x);
 	if (is_gemm(x->b)) {
@@ -241,7 +263,7 @@ static struct ap_kernel kernel_of(const struct ap_opcost *x)
 /* Assembling the operand with its halo, or taking its gradient apart. */
 static double halo_copy_s(const struct ap_opcost *x)
 {
-	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = arithmetic(x->b),
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = type_of(x->b),
 		.bytes = 2 * (double)x->halo_bytes};
 
 	return ap_kernel_time_s(x->chip, &k);
@@ -262,13 +284,20 @@ static double forward_s(const struct ap_opcost *x)
 		results += ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += is_looked_up(x, i) ? results : seen(x, i);
-	k.bytes = bytes + results;
+	k.bytes = bytes / narrowing(x) + results;
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
 
-static double product_bytes(const struct ap_opcost *x)
+/* Of the product that makes the gradient of operand i of the other operand and the result's gradient. */
+static double product_bytes(const struct ap_opcost *x, int i)
 {
-	return ap_opcost_in(x, 0) + ap_opcost_in(x, 1) + ap_opcost_computed(x, 0);
+	return (ap_opcost_in(x, 1 - i) + ap_opcost_computed(x, 0)) / narrowing(x) + ap_opcost_in(x, i);
+}
+
+/* The type of products with a gradient. */
+static enum ap_dtype arithmetic_back(const struct ap_opcost *x)
+{
+	return x->t->float8 && x->step->float8_hybrid ? AP_FLOAT8_E5M2 : arithmetic(x);
 }
 
 /* Of a product's first operand: dA = dC B' (m x k over n). */
@@ -276,7 +305,8 @@ static double operand_gradient_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x), d = k;
 
-	d.bytes = product_bytes(x);
+	d.dtype = arithmetic_back(x);
+	d.bytes = product_bytes(x, 0);
 	d.n = k.k;
 	d.k = k.n;
 	return ap_kernel_time_s(x->chip, &d);
@@ -288,7 +318,8 @@ static double gemm_backward_s(const struct ap_opcost *x)
 	struct ap_kernel k = kernel_of(x), d = k;
 	double time_s = x->t->in[0].grad ? operand_gradient_s(x) : 0;
 
-	d.bytes = product_bytes(x);
+	d.dtype = arithmetic_back(x);
+	d.bytes = product_bytes(x, 1);
 	d.m = k.k;
 	d.k = k.m;
 	return time_s + (x->t->in[1].grad ? ap_kernel_time_s(x->chip, &d) : 0);
@@ -337,6 +368,53 @@ static double cast_s(const struct ap_opcost *x, int i)
 	return ap_kernel_time_s(x->chip, &k);
 }
 
+/* Copies elements of 16 bits into 8, by rows and, if asked for, by columns as well. */
+static double copy_in_8_bits_s(const struct ap_opcost *x, double elements, int copies)
+{
+	const struct ap_float8_recipe *recipe = x->step->float8;
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT8_E4M3FN,
+		.bytes = elements * (recipe->reads * 2 + copies * ap_float8_bytes(recipe))};
+
+	return ap_kernel_time_s(x->chip, &k) + (recipe->reads - 1) * x->chip->fixed_s[AP_UNIT_MEMORY];
+}
+
+/* Copies that the backward pass reads: the first operand by columns for the weight's gradient, the weight for
+ * the operand's. */
+static int copies_of(const struct ap_opcost *x, int i)
+{
+	return x->t->backward && x->t->in[1 - i].grad ? 2 : 1;
+}
+
+/* Of a micro-batch: the activation, whose copy several products may read. */
+static double copies_forward_s(const struct ap_opcost *x)
+{
+	return x->t->float8
+		? copy_in_8_bits_s(x, elements_of(x, 0), copies_of(x, 0)) / x->t->in[0].float8_readers : 0;
+}
+
+/* And the result's gradient: by rows for the operand's gradient, by columns for the weight's. */
+static double copies_backward_s(const struct ap_opcost *x)
+{
+	double elements = ap_opcost_computed(x, 0) / ap_dtype_bytes(x->b->out[0].dtype);
+
+	return x->t->float8 && x->t->backward
+		? copy_in_8_bits_s(x, elements, x->t->in[0].grad + x->t->in[1].grad) : 0;
+}
+
+/* The weight is copied once a step, or for each use if it is gathered for each. If it is stored in 8 bits,
+ * the optimizer writes it so; what is left is the copy by columns. */
+static double copies_of_weight_s(const struct ap_opcost *x)
+{
+	const struct ap_task_operand *in = &x->t->in[1];
+	double elements = elements_of(x, 1), times = in->regather ? (double)x->step->micro_batches : 1;
+	struct ap_kernel by_columns = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT8_E4M3FN,
+		.bytes = 2 * elements * ap_float8_bytes(x->step->float8)};
+
+	if (!x->step->float8_params)
+		return times * copy_in_8_bits_s(x, elements, copies_of(x, 1));
+	return copies_of(x, 1) > 1 ? times * ap_kernel_time_s(x->chip, &by_columns) : 0;
+}
+
 /* Adding the gradients of weights to those of the micro-batches before, of the part that is kept: the kernel
  * that makes them reads the sum at its end, or one of its own reads both and writes the sum. */
 static double sum_s(const struct ap_opcost *x)
@@ -369,8 +447,8 @@ static void kernels(struct ap_opcost *x)
 	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = 1;
 
 	if (!x->t->measured) {
-		x->c->forward_s = times * forward_s(x);
-		x->c->backward_s = times * (backward_s(x) + sum_s(x));
+		x->c->forward_s = times * (forward_s(x) + copies_forward_s(x));
+		x->c->backward_s = times * (backward_s(x) + copies_backward_s(x) + sum_s(x));
 		return;
 	}
 	for (int f = 0; f < x->b->nfactor; f++)
@@ -506,6 +584,14 @@ static void update_all(struct ap_opcost *x, int i, int64_t elements, const struc
 		update(x, (double)dealt, t, states);
 }
 
+/* Copies in 8 bits beside the weight, which live through the step. */
+static int64_t copies_of_weight_bytes(const struct ap_opcost *x, int i, int64_t elements)
+{
+	int copies = copies_of(x, i) - (x->step->float8_params ? 1 : 0);
+
+	return (int64_t)((double)(elements * copies) * ap_float8_bytes(x->step->float8));
+}
+
 static void parameter(struct ap_opcost *x, int i)
 {
 	const struct ap_operand *o = &x->b->in[i];
@@ -515,13 +601,17 @@ static void parameter(struct ap_opcost *x, int i)
 	int64_t weight, gradient;
 
 	if (!x->t->in[i].trainable || !x->t->in[i].grad) {
-		x->c->weight_bytes += elements * ap_dtype_bytes(ap_task_stored(x->t, i));
+		x->c->weight_bytes += elements * ap_weight_bytes(x->t, i, x->step);
+		if (x->t->float8)
+			x->c->gathered_bytes += copies_of_weight_bytes(x, i, elements);
 		return;
 	}
 	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
 	/* Weights, and what exists whole only while an operator runs. */
 	t = ap_task_stored(x->t, i);
-	weight = elements * ap_dtype_bytes(t);
+	weight = elements * ap_weight_bytes(x->t, i, x->step);
+	if (x->t->float8 && !shard.regather)
+		x->c->gathered_bytes += copies_of_weight_bytes(x, i, elements);
 	gradient = elements * ap_gradient_held_bytes(t, x->step);
 	x->c->weight_bytes += shard.weight ? weight / shard.shards : weight;
 	if (shard.weight && !shard.regather)
@@ -567,6 +657,8 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	cover(&x);
 	ap_comms_derive(x.t, x.p, x.step, communicate, &x);
 	run_again(&x);
+	if (t->float8 && !t->measured)
+		x.c->forward_s += copies_of_weight_s(&x);
 	/* casts: outside the operator's own kernel, so neither measured nor run again with it */
 	for (int i = 0; i < x.b->nin; i++) {
 		double time_s;

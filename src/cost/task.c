@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/float8.h"
 #include "cost/optimizer.h"
 #include "cost/recompute.h"
 #include "rule/attr.h"
@@ -136,6 +137,7 @@ struct keeping {
 	bool *whole; /* [ntensor] some reader wants it whole, not in parts */
 	bool *firm; /* [ntensor] must be held, whatever layout its readers want */
 	uint16_t *readers; /* [ntensor] operands read by a backward pass, its own and its views' */
+	bool *in_8_bits, *in_full; /* [ntensor] kept for products in 8 bits; for others */
 };
 
 /* A product needs an operand only for the other operand's gradient. */
@@ -153,6 +155,12 @@ static void add_readers(struct keeping *k, ap_id tensor, uint16_t n)
 {
 	k->readers[tensor] = n > UINT16_MAX - k->readers[tensor] ? UINT16_MAX
 		: (uint16_t)(k->readers[tensor] + n);
+}
+
+/* Is the operand kept as a copy in 8 bits? What runs again makes it anew. */
+static bool is_eighth(const struct ap_task *t, const struct ap_task_operand *in)
+{
+	return in->float8_readers > 0 && !t->recomputed && !t->repeated;
 }
 
 static void operands_of(struct keeping *k, ap_id node)
@@ -181,6 +189,8 @@ static void operands_of(struct keeping *k, ap_id node)
 		k->saved[n->in[i]] |= saved;
 		k->reread[n->in[i]] |= reread;
 		k->firm[n->in[i]] |= in->again || reread || (view && k->firm[n->out[0]]);
+		k->in_8_bits[n->in[i]] |= in->kept && (view ? k->in_8_bits[n->out[0]] : is_eighth(t, in));
+		k->in_full[n->in[i]] |= in->kept && (view ? k->in_full[n->out[0]] : !is_eighth(t, in));
 		add_readers(k, n->in[i], !in->kept ? 0 : view ? k->readers[n->out[0]] : 1);
 	}
 }
@@ -314,8 +324,9 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 	struct ap_mark scratch = ap_arena_mark(ctx->scratch);
 	struct keeping k = {g, lends, mark, task, in, out, AP_NEW_N(ctx->scratch, bool, g->ntensor),
 		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, bool, g->ntensor),
-		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, uint16_t, g->ntensor)};
-	bool *gathered;
+		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, uint16_t, g->ntensor),
+		AP_NEW_N(ctx->scratch, bool, g->ntensor), AP_NEW_N(ctx->scratch, bool, g->ntensor)};
+	bool *gathered, *copied;
 
 	/* consumers before producers, so that what is known of a result is final */
 	for (ap_id i = g->nnode; i-- > 0;) {
@@ -336,6 +347,8 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 				!(t->backward && n->bound.out[o].saved);
 			r->lent = k.lends && r->kept && r->grad && !t->once && !k.firm[n->out[o]] &&
 				k.readers[n->out[o]] < UINT16_MAX &&
+				!(t->backward && n->bound.out[o].saved);
+			r->float8 = r->kept && k.in_8_bits[n->out[o]] && !k.in_full[n->out[o]] &&
 				!(t->backward && n->bound.out[o].saved);
 			r->again = saved && marked;
 			r->needed = needed && marked;
@@ -360,8 +373,46 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 			k.in[i][x].regather = true;
 		}
 	}
+	/* the first product of those that read a copy beside the whole has it */
+	copied = AP_NEW_N(ctx->scratch, bool, k.g->ntensor);
+	for (ap_id i = 0; i < k.g->nnode; i++) {
+		const struct ap_node *n = &k.g->node[i];
+
+		for (uint16_t x = 0; k.task[i].float8 && x < n->bound.nin; x++) {
+			struct ap_task_operand *o = &k.in[i][x];
+			ap_id t = o->kept && is_eighth(&k.task[i], o) ? shown_by(k.g, n->in[x]) : AP_NONE;
+
+			if (t == AP_NONE || copied[t] || !k.in_full[t])
+				continue;
+			copied[t] = o->float8_copy = true;
+		}
+	}
 	number_sets(ctx, &k);
 	ap_arena_release(ctx->scratch, scratch);
+}
+
+/* Marks products in 8 bits, and counts those that read one copy. */
+static void find_float8(struct ap_ctx *ctx, const struct filling *k, const struct ap_step *step)
+{
+	const bool *narrow = ap_float8_products(ctx, k->g, step);
+	uint16_t *readers;
+
+	if (!narrow)
+		return;
+	readers = AP_NEW_N(ctx->scratch, uint16_t, k->g->ntensor);
+	for (int counted = 0; counted < 2; counted++)
+		for (ap_id i = 0; i < k->g->nnode; i++) {
+			ap_id shown, t;
+
+			if (!narrow[i])
+				continue;
+			shown = shown_by(k->g, k->g->node[i].in[0]);
+			t = shown == AP_NONE ? k->g->node[i].in[0] : shown;
+			k->task[i].float8 = true;
+			if (!counted && readers[t] < UINT16_MAX)
+				readers[t]++;
+			k->in[i][0].float8_readers = readers[t];
+		}
 }
 
 struct sharing { /* what operands that may share a copy have in common; compared by its bytes */
@@ -517,6 +568,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		for (uint32_t u = 0; u < t->nuse; u++)
 			k.in[t->use[u].node][t->use[u].operand].arrival = step->arrival[i];
 	}
+	find_float8(ctx, &k, step);
 	keep(ctx, g, step->executor == AP_EXECUTOR_MINDSPORE, again, k.task, k.in, k.out);
 	if (step->executor == AP_EXECUTOR_GENERIC)
 		find_sharers(ctx, &k);
@@ -603,14 +655,16 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->returns, o->alone, o->updated,
 			o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch, o->cast,
-			(uint8_t)ap_task_stored(t, i)};
+			(uint8_t)ap_task_stored(t, i), o->float8_copy};
 
 		SIGN(s, flags);
 		SIGN(s, o->share);
+		SIGN(s, o->float8_readers);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
 		const uint8_t flags[] = {t->out[r].kept, t->out[r].lent, t->out[r].sliced, t->out[r].again,
-			t->out[r].needed, t->out[r].twice, t->out[r].grad, t->out[r].batch};
+			t->out[r].needed, t->out[r].twice, t->out[r].grad, t->out[r].batch,
+			t->out[r].float8};
 
 		SIGN(s, flags);
 	}
@@ -653,6 +707,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 		sign_operand(&s, &b->out[o]);
 	SIGN(&s, t->backward);
 	SIGN(&s, t->once);
+	SIGN(&s, t->float8);
 	SIGN(&s, t->stage);
 	SIGN(&s, t->peer);
 	SIGN(&s, t->in_flight);

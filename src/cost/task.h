@@ -23,6 +23,9 @@ struct ap_task_operand {
 	bool again; /* if kept: brought into that layout again, not held */
 	bool cast; /* read in another type than stored: the operator keeps its own copy */
 	enum ap_dtype stored; /* if cast: the stored type */
+	uint16_t float8_readers; /* of an activation that is copied into 8 bits: number of products that read
+	                            this copy; else 0 */
+	bool float8_copy; /* which is kept beside the activation itself, and charged to this operator */
 	uint16_t twin; /* the first operand that reads the same tensor, usually itself */
 	uint8_t batch; /* dimensions that carry the batch */
 	uint16_t share; /* of a lent result: number of operands that may read it in place; else 0 */
@@ -46,6 +49,7 @@ struct ap_task_result {
 	                it */
 	bool again; /* needed by a backward pass, and brought back by recomputing */
 	bool needed; /* again, or read only by another recomputed operator */
+	bool float8; /* kept only for products in 8 bits, as their copy */
 	bool twice; /* left to others, and computed once more by an operator that is repeated: there a
 	               second time until that has run back */
 	bool grad;
@@ -56,6 +60,7 @@ struct ap_task {
 	const struct ap_bound *bound;
 	bool backward;
 	bool once; /* runs once per step instead of per micro-batch */
+	bool float8; /* a product in 8 bits, see cost/float8.h */
 	int32_t stage, peer; /* of a Send or Receive; otherwise 0 and -1, so that equal operators of
 	                        different stages share a class */
 	int64_t in_flight; /* micro-batches whose kept activations a search charges, >= 0 */

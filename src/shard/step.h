@@ -14,6 +14,7 @@
 
 struct ap_software;
 struct ap_optimizer;
+struct ap_float8_recipe; /* cost/float8.h */
 
 enum ap_executor { /* who runs the plan: whose gradient convention holds */
 	AP_EXECUTOR_MINDSPORE, /* gradients of replicated activations stay partial; a parameter is
@@ -127,6 +128,10 @@ struct ap_step {
 	bool exchange_behind; /* gradients are exchanged behind all passes, not beside the backward ones */
 	bool product_overlap; /* a product's work and the collective of its result run in parts beside each
 	                         other (generic) */
+	const struct ap_float8_recipe *float8; /* of products of layers, which run in 8 bits (generic); NULL:
+	                                          they do not */
+	bool float8_hybrid; /* gradients in e5m2, else all in e4m3 */
+	bool float8_params; /* weights of these products are stored, and gathered, in 8 bits */
 	bool gradients_mean; /* summed gradients are divided by the size of their group */
 	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */
 	unsigned recompute; /* enum ap_recompute, bits: of all layers, beside the graph's flags */

@@ -24,6 +24,7 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, bound, false), /* its content is */
 	FIELD(ap_task, backward, true),
 	FIELD(ap_task, once, true),
+	FIELD(ap_task, float8, true),
 	FIELD(ap_task, stage, true),
 	FIELD(ap_task, peer, true),
 	FIELD(ap_task, in_flight, true),
@@ -54,6 +55,8 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, updated, true),
 	FIELD(ap_task_operand, kept, true),
 	FIELD(ap_task_operand, again, true),
+	FIELD(ap_task_operand, float8_readers, true),
+	FIELD(ap_task_operand, float8_copy, true),
 	FIELD(ap_task_operand, twin, true),
 	FIELD(ap_task_operand, batch, true),
 	FIELD(ap_task_operand, share, true),
@@ -69,6 +72,7 @@ static const struct field result_fields[] = {
 	FIELD(ap_task_result, sliced, true),
 	FIELD(ap_task_result, again, true),
 	FIELD(ap_task_result, needed, true),
+	FIELD(ap_task_result, float8, true),
 	FIELD(ap_task_result, grad, true),
 	FIELD(ap_task_result, batch, true),
 };
