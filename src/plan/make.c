@@ -589,7 +589,8 @@ static void join_gradients(struct ap_plan_maker *k, struct ap_plan_op *op)
 				ap_layout_equal(&op[use->node].in[use->operand],
 					&op[t->owner.node].in[t->owner.operand]) &&
 				exchange_alike(op, &t->owner, use))
-				operator(k, use->node, op[use->node].place.count, 0,
+				operator(k, use->node, ap_placement_counts(k->ctx->scratch,
+					&op[use->node].place), 0,
 					op[use->node].joined | UINT32_C(1) << use->operand, &op[use->node]);
 		}
 	}
