@@ -293,15 +293,16 @@ static const struct framework {
 	double dropout; /* of GPT, by default */
 	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks */
 	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */
+	bool balanced; /* its published runs force the router's load to balance */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
 	                recipes of NeMo and Megatron-Bridge give it */
 } frameworks[] = {
 	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, .behind = true},
-	{"Megatron-Bridge", "megatron", AS_PARAMETER, 128, true, 0, .scales = "tensorwise"},
+	{"Megatron-Bridge", "megatron", AS_PARAMETER, 128, true, 0, .scales = "tensorwise", .balanced = true},
 	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, /* until 2022 */
 		.behind = true},
 	{"Megatron", "megatron", WIDE_BF16, 128, true, 0, .behind = true},
-	{"NeMo", "megatron", AS_PARAMETER, 128, true, 0},
+	{"NeMo", "megatron", AS_PARAMETER, 128, true, 0, .balanced = true},
 	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
 	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},
@@ -487,7 +488,7 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 		p->vocabulary = (p->vocabulary + multiple - 1) / multiple * multiple;
 	p->flash = !strcmp(f->flash_attn, "1") && (takes & AP_MODEL_ATTENTION);
 	p->dropout = takes & AP_MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
-	p->capacity = 1;
+	p->capacity = run->framework->fused ? 0 : 1;
 	p->fused = run->framework->fused;
 	return NULL;
 }
@@ -1004,6 +1005,7 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 		{"fp8_format", run->precision->bits == 8 ? "hybrid" : NULL},
 		{"fp8_recipe", run->precision->bits == 8 ? scales_of(run) : NULL},
 		{"tp_comm_overlap", overlaps_products(f) ? "true" : NULL},
+		{"expert_imbalance", run->framework->balanced ? "1" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},
 	};

@@ -16,7 +16,7 @@
 enum meaning { TP, PP, CP, CP_ALGO, EP, ETP, SP, DP, WORLD, NODES, PER_NODE, MBS, BATCH, VPP,
 	PER_CHUNK, LAYERS,
 	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, FSDP, FSDP2,
-	SHARDING, OVERLAP, MICRO,
+	SHARDING, OVERLAP, BALANCED, MICRO,
 	VOCABULARY, COPIES, ACCUMULATED, OFFSET, FULL, SELECT, GATHERED, MEANINGS, COPIED, NOT_SAID };
 
 static const struct word {
@@ -973,6 +973,8 @@ enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language la
 	if (!yaml) {
 		megatron_dealing(&r);
 		say(&r, "overlap_grad_reduce", flag(&r, OVERLAP) ? "true" : "false");
+		if (flag(&r, BALANCED))
+			say(&r, "expert_imbalance", "1");
 	}
 	say_text(&r, "executor", yaml ? "mindformers" : "megatron");
 	AP_TRY(ap_diag_status(ctx->diag));

@@ -150,9 +150,10 @@ static enum ap_status settle(struct ap_ctx *ctx, const struct ap_settings *set,
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"%s: drops all that is computed; expected less than 1",
 			ap_setting_said(ctx, set, AP_SET_dropout));
-	if ((f->takes & AP_MODEL_CAPACITY) && p->capacity <= 0)
+	if ((f->takes & AP_MODEL_CAPACITY) && p->capacity <= 0 && !p->fused)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"%s: leaves experts no places; expected more than 0",
+			"%s: leaves experts no places; expected more than 0, or --kernels fused, whose "
+			"experts take all tokens",
 			ap_setting_said(ctx, set, AP_SET_capacity));
 	why = ap_model_refuses(f, p, &bit);
 	if (why && !bit)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/request.h"
 
+#include <math.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -330,6 +331,7 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->float8 = o->fp8_format >= 0 ? ap_float8_recipe_at((size_t)o->fp8_recipe) : NULL;
 	step->float8_hybrid = o->fp8_format == AP_FP8_HYBRID;
 	step->float8_params = step->float8 && o->fp8_param_gather;
+	step->expert_imbalance = fmax(0, o->expert_imbalance);
 	step->gradients_mean = o->gradients_mean;
 	step->alltoall = o->enable_alltoall;
 	step->recompute_keeps_comm = !o->mp_comm_recompute;

@@ -260,6 +260,7 @@ static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 		.phase = phase, .kind = kind, .axes = *axes, .bytes = bytes, .operand = operand,
 		.result = result,
 		.reduce = runs_forward(phase) ? d->t->bound->row->reduce : AP_REDUCE_SUM,
+		.uneven = operand >= 0 ? d->t->in[operand].uneven : d->t->out[result].uneven,
 	};
 
 	d->take(d->user, &c);

@@ -35,6 +35,7 @@ struct ap_comm {
 	bool part; /* GRADIENT: of the part of the slice that the rank updates only */
 	uint8_t dim; /* RING: the dimension whose parts go round; ALLTOALL: that is parted */
 	uint8_t concat; /* ALLTOALL: the dimension whose parts are put together */
+	bool uneven; /* of experts with uneven numbers of tokens: bytes are those of the mean rank */
 	int operand; /* the operand, or the operand of a gradient; -1: a result's */
 	int result; /* the result; -1: an operand's */
 	enum ap_reduction reduce; /* as in the rule in the forward pass; gradients are summed */
@@ -53,6 +54,7 @@ struct ap_opt_shard {
 };
 
 struct ap_op_cost {
+	double load; /* work of the rank that has most of it / the mean: see cost/expert_load.h */
 	double forward_s, backward_s; /* kernels; backward_s includes the second forward run */
 	double recompute_s; /* part of backward_s for that run */
 	double forward_comm_s, backward_comm_s; /* the latter includes that run's collectives */
@@ -84,6 +86,8 @@ struct ap_flow {
 	bool again; /* if kept: the copy is made anew for that, not held */
 	bool once; /* once per step instead of per micro-batch */
 	bool returns; /* the gradient flows back once per step */
+	uint8_t uneven; /* mask of dimensions, and */
+	double imbalance; /* of their parts, as of tasks */
 	bool shown; /* by a view of a lent result: what is held is charged to the view's readers */
 	uint16_t share; /* if the producer is not charged with the result: the number of operands
 	                   that may share it, each charged with a part; else 0 */

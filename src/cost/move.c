@@ -2,6 +2,7 @@
 /* Costs of the steps of a redistribution. Private to this layer. */
 #include "cost/move.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -9,6 +10,7 @@
 #include "base/num.h"
 #include "base/vec.h"
 #include "cost/kernel.h"
+#include "cost/expert_load.h"
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "shard/reshard.h"
@@ -259,6 +261,18 @@ static bool gathers_again(const struct ap_flow *f, const struct ap_step *step,
 		steps[n - 1].after > steps[0].before;
 }
 
+/* Between uneven experts the rank that has most of what they get sends or receives it. */
+static double flow_load(const struct ap_flow *f, const struct ap_layout *a, const struct ap_layout *b)
+{
+	double most = 1;
+
+	for (int d = 0; d < f->rank; d++)
+		if (f->uneven >> d & 1)
+			most = fmax(most, ap_expert_load(f->imbalance, f->size[d],
+				a->dim[d].cut > b->dim[d].cut ? a->dim[d].cut : b->dim[d].cut));
+	return most;
+}
+
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out)
 {
@@ -269,20 +283,24 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	int wide = ap_dtype_is_float8(f->dtype) ? 2 : bytes; /* of a gradient, which is summed */
 	double times = f->once ? 1 : (double)step->micro_batches;
 	struct steps_cost sum;
+	double load;
 
 	*out = (struct ap_move_cost){0};
 	if (n == 0 && b->partial.n == 0)
 		return;
+	load = f->uneven ? flow_load(f, &a->layout, &b->layout) : 1;
 	steps_cost_make(pr, steps, n, bytes, &sum);
-	out->forward_s = times * sum.forward_s;
+	out->forward_s = load * times * sum.forward_s;
 	if (f->grad)
-		out->backward_s = (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
+		out->backward_s = load * (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
 			sum.adjoint_s : back_s(pr, a, b, wide));
 	out->bytes = sum.bytes;
 	if (f->again && n > 0)
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
 	else if (f->kept && n > 0 && !gathers_again(f, step, steps, n))
 		out->kept_bytes = steps[n - 1].after * bytes;
+	if (load > 1)
+		out->kept_bytes = (int64_t)(load * (double)out->kept_bytes);
 	if (!f->shown || f->again)
 		out->charged_bytes = out->kept_bytes - (f->share ? out->kept_bytes / f->share : 0);
 	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
@@ -319,6 +337,8 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->again = in->again;
 	out->once = tasks[node].once;
 	out->returns = in->returns;
+	out->uneven = t->uneven;
+	out->imbalance = tasks[node].imbalance;
 	out->shown = in->share > 0 && tasks[node].bound->row->unit == AP_OP_VIEW;
 	out->share = in->share;
 	out->sharers = in->sharers;

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "cost/float8.h"
 #include "cost/kernel.h"
+#include "cost/expert_load.h"
 #include "cost/move.h"
 #include "cost/task.h"
 #include "hw/group.h"
@@ -109,7 +110,8 @@ static int64_t whole_bytes(const struct ap_opcost *x, int i)
 
 static double elements_of(const struct ap_opcost *x, int i)
 {
-	return (double)ap_local_elements(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
+	return (double)ap_local_elements(&x->b->in[i], x->t->in[i].batch, x->p, x->step) *
+		(x->t->in[i].uneven ? x->c->load : 1);
 }
 
 static void results(struct ap_opcost *x, double *forward, double *backward)
@@ -243,17 +245,29 @@ static double unevenness(const struct ap_opcost *x)
 	return (2 * parts - 1) / parts;
 }
 
+/* Likewise of experts with uneven numbers of tokens. */
+static double load(const struct ap_task *t, const struct ap_placement *p)
+{
+	const struct ap_bound *b = t->bound;
+	double most = 1;
+
+	for (int f = 0; f < b->nfactor; f++)
+		if (b->factor[f].flags & AP_FACTOR_UNEVEN)
+			most = fmax(most, ap_expert_load(t->imbalance, b->factor[f].size, p->count[f]));
+	return most;
+}
+
 static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x)};
 
-	k.flops = x->b->flops * points_of(x) * unevenness(x);
+	k.flops = x->b->flops * points_of(x) * unevenness(x) * x->c->load;
 	if (is_gemm(x->b)) {
 		uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
 
 		k.gemm = true;
 		k.b = extent_of(x, a & w & o);
-		k.m = extent_of(x, a & o & ~w);
+		k.m = extent_of(x, a & o & ~w) * x->c->load;
 		k.n = extent_of(x, w & o & ~a);
 		k.k = extent_of(x, (a | w) & ~o) * (x->b->flops / x->b->row->flops); /* with the window */
 	}
@@ -444,7 +458,7 @@ static double sum_s(const struct ap_opcost *x)
 /* Times that the user measured on one device replace ours, scaled by the share of the work here. */
 static void kernels(struct ap_opcost *x)
 {
-	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = 1;
+	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = x->c->load;
 
 	if (!x->t->measured) {
 		x->c->forward_s = times * (forward_s(x) + copies_forward_s(x));
@@ -494,7 +508,7 @@ static void cover(struct ap_opcost *x)
 double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,
 	const char **algorithm)
 {
-	double s = ap_comm_time_s(pr, c, algorithm);
+	double s = ap_comm_time_s(pr, c, algorithm) * (c->uneven ? cost->load : 1);
 	double covered_s = c->phase == AP_PHASE_BACKWARD ? cost->covered_back_s : cost->covered_s, parts;
 
 	if (c->kind == AP_COLL_RING)
@@ -650,7 +664,7 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 
 	struct ap_exchange exchange[AP_MAX_WINDOW];
 
-	*out = (struct ap_op_cost){0};
+	*out = (struct ap_op_cost){.load = load(t, p)};
 	if (ap_halo_exchanges(t, p, x.step, exchange, &x.halo_bytes) > 0)
 		x.halo_operand = exchange[0].operand;
 	kernels(&x);

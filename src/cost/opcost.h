@@ -19,26 +19,30 @@ struct ap_opcost {
 	bool keeps_results; /* keeps the results of communication rather than repeat it */
 };
 
-/* Bytes of an operand's and a result's slice, and of a result before its sums are dealt. */
+/* Bytes of an operand's and a result's slice, and of a result before its sums are dealt: of the rank that has
+ * most. */
 static inline double ap_opcost_in(const struct ap_opcost *x, int i)
 {
-	return (double)ap_local_bytes(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
+	return (double)ap_local_bytes(&x->b->in[i], x->t->in[i].batch, x->p, x->step) *
+		(x->t->in[i].uneven ? x->c->load : 1);
 }
 
 static inline double ap_opcost_out(const struct ap_opcost *x, int o)
 {
-	return (double)ap_local_bytes(&x->b->out[o], x->t->out[o].batch, x->p, x->step);
+	return (double)ap_local_bytes(&x->b->out[o], x->t->out[o].batch, x->p, x->step) *
+		(x->t->out[o].uneven ? x->c->load : 1);
 }
 
 static inline double ap_opcost_computed(const struct ap_opcost *x, int o)
 {
-	return (double)ap_computed_bytes(x->b, o, x->t->out[o].batch, x->p, x->step);
+	return (double)ap_computed_bytes(x->b, o, x->t->out[o].batch, x->p, x->step) *
+		(x->t->out[o].uneven ? x->c->load : 1);
 }
 
 /* Bytes of an operand's slice as stored. */
 static inline double ap_opcost_stored(const struct ap_opcost *x, int i)
 {
-	return (double)ap_stored_bytes(x->t, i, x->p, x->step);
+	return (double)ap_stored_bytes(x->t, i, x->p, x->step) * (x->t->in[i].uneven ? x->c->load : 1);
 }
 
 /* Does the operator cast operand i into a copy? An operand read twice is cast once. */

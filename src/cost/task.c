@@ -38,6 +38,9 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 
 	o->kind = t->kind;
 	o->batch = t->batch;
+	o->uneven = t->uneven != 0;
+	if (o->uneven)
+		k->task[node].imbalance = step->expert_imbalance > 0 ? step->expert_imbalance : t->imbalance;
 	if (k->reader[n->in[i]] != node) {
 		k->reader[n->in[i]] = node;
 		k->first[n->in[i]] = i;
@@ -121,6 +124,7 @@ static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 		const struct ap_tensor *r = &k->g->tensor[n->out[o]];
 
 		k->out[node][o].batch = r->batch;
+		k->out[node][o].uneven = r->uneven != 0;
 		k->out[node][o].grad = t->backward && r->needs_grad;
 	}
 }
@@ -655,7 +659,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->returns, o->alone, o->updated,
 			o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch, o->cast,
-			(uint8_t)ap_task_stored(t, i), o->float8_copy};
+			o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_copy};
 
 		SIGN(s, flags);
 		SIGN(s, o->share);
@@ -664,7 +668,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	for (int r = 0; r < t->bound->nout; r++) {
 		const uint8_t flags[] = {t->out[r].kept, t->out[r].lent, t->out[r].sliced, t->out[r].again,
 			t->out[r].needed, t->out[r].twice, t->out[r].grad, t->out[r].batch,
-			t->out[r].float8};
+			t->out[r].uneven, t->out[r].float8};
 
 		SIGN(s, flags);
 	}
@@ -717,6 +721,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->keep_comm);
 	SIGN(&s, t->recompute_sets);
 	SIGN(&s, t->cross_batch);
+	SIGN(&s, t->imbalance);
 	SIGN(&s, t->measured);
 	SIGN(&s, t->measured_forward_s);
 	SIGN(&s, t->measured_backward_s);

@@ -28,6 +28,7 @@ struct ap_task_operand {
 	bool float8_copy; /* which is kept beside the activation itself, and charged to this operator */
 	uint16_t twin; /* the first operand that reads the same tensor, usually itself */
 	uint8_t batch; /* dimensions that carry the batch */
+	bool uneven; /* an activation of experts with uneven numbers of tokens */
 	uint16_t share; /* of a lent result: number of operands that may read it in place; else 0 */
 	struct ap_arrival arrival; /* of a graph input */
 	/* Operands at the same place of operators of one kind that read one tensor in one pass, or
@@ -53,6 +54,7 @@ struct ap_task_result {
 	bool twice; /* left to others, and computed once more by an operator that is repeated: there a
 	               second time until that has run back */
 	bool grad;
+	bool uneven; /* as of operands */
 	uint8_t batch;
 };
 
@@ -81,6 +83,7 @@ struct ap_task {
 	uint32_t recompute_set; /* id of its set, not part of the signature; AP_NONE unless it is
 	                           recomputed or redistributes an operand again */
 	bool cross_batch; /* a reduction whose partial results may stay unsummed */
+	double imbalance; /* of experts, of factors AP_FACTOR_UNEVEN; 0 if there is none */
 	bool measured;
 	double measured_forward_s, measured_backward_s; /* of the whole operator on one device */
 	const struct ap_task_operand *in; /* [bound->nin] */

@@ -13,6 +13,7 @@
 #include "graph/index.h"
 #include "graph/load.h"
 #include "graph/read.h"
+#include "graph/uneven.h"
 #include "rule/deal.h"
 
 struct finish {
@@ -180,6 +181,8 @@ enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, cons
 		ap_load_rescale(&l, params->batch);
 	if (l.status == AP_OK)
 		ap_load_judge_batch(&l);
+	if (l.status == AP_OK)
+		ap_load_mark_uneven(&l);
 	if (l.status == AP_OK)
 		*out = load_finish(&l, sha256);
 	ap_arena_release(ctx->scratch, mark);

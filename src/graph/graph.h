@@ -25,6 +25,8 @@ struct ap_tensor {
 	int64_t batch_outer[AP_MAX_RANK]; /* place of the batch in such a dimension: number of
 			parts before it. 1: outermost, as in [batch * tokens]; tokens in [tokens
 			* batch] */
+	uint8_t uneven; /* mask of dimensions of experts with uneven numbers of tokens */
+	double imbalance; /* tokens of the expert with most of them / the mean, where uneven; else 0 */
 	bool needs_grad; /* trainable parameter, or activation on a path from one to the loss */
 	bool trainable, layerwise_parallel, parallel_optimizer; /* of parameters */
 	int32_t comm_fusion; /* -1: not given */

@@ -277,6 +277,12 @@ static ap_id shared(const struct experts *l, const char *scope, const char *para
 	return ap_model_binary(m, scope, "Mul", y, z, "shared");
 }
 
+/* Tokens of the expert with most of them / the mean, over a validation set, as Wang et al. measured them
+ * (Auxiliary-Loss-Free Load Balancing Strategy for Mixture-of-Experts, arXiv 2408.15664, table 2: MaxVio of
+ * the larger model, of 3 B parameters): where an auxiliary loss balances experts, and where a bias does that
+ * is added to the scores they are chosen by. */
+static const double TRAINED_BY_LOSS = 1.52, BIASED = 1.04;
+
 /* Tokens are moved to places of their experts and back, without products. */
 static ap_id moved(const struct experts *l, const char *scope, const char *param, ap_id x)
 {
@@ -285,9 +291,11 @@ static ap_id moved(const struct experts *l, const char *scope, const char *param
 	const char *router = ap_model_scope(m, scope, "router-Router");
 	int64_t groups = groups_of(l), places = (room(l) + groups - 1) / groups;
 	struct ap_shape at_experts = AP_MODEL_SHAPE(l->dtype, l->batch, p->count, groups * places, l->hidden);
-	struct ap_model_op there = {.scope = scope, .type = "MoeDispatch", .nin = 2, .nattr = 3,
+	struct ap_model_op there = {.scope = scope, .type = "MoeDispatch", .nin = 2,
+		.nattr = p->capacity > 0 ? 3 : 4,
 		.attr = {AP_MODEL_INT("num_groups", groups), AP_MODEL_INT("capacity", places),
-			AP_MODEL_INT("expert_num", p->count)}};
+			AP_MODEL_INT("expert_num", p->count),
+			AP_MODEL_REAL("imbalance", p->selection_bias ? BIASED : TRAINED_BY_LOSS)}};
 	struct ap_model_op back = {.scope = scope, .type = "MoeCombine", .nin = 3, .nattr = 2,
 		.attr = {there.attr[0], there.attr[1]}};
 	ap_id weights, which = rate(l, router, param, x, &weights), y;

@@ -41,7 +41,8 @@ struct ap_experts {
 	enum ap_experts_score score;
 	bool selection_bias; /* added to scores where experts are chosen, not to weights; not trained */
 	bool rescale; /* a token's weights are divided by their sum */
-	double capacity; /* places of an expert as a multiple of its fair share; 0: all tokens get a place */
+	double capacity; /* places of an expert as a multiple of its fair share; 0: as many as it takes,
+	                    and MoeDispatch says how uneven experts usually are */
 	enum ap_model_activation activation;
 	bool bias; /* of the router and of the experts' products */
 };

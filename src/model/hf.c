@@ -295,7 +295,7 @@ static void experts(struct ap_hf_keys *r, struct ap_decoder *d)
 	d->experts = (struct ap_experts){.names = &names, .count = ap_hf_count(r, ap_hf_expert_keys,
 		AP_HF_MOST, 0),
 		.active = ap_hf_count(r, ap_hf_active_keys, AP_HF_MOST, 0), .inner = d->inner,
-			.rescale = true, .capacity = 1,
+			.rescale = true,
 		.activation = d->activation};
 	if (d->experts.active > d->experts.count)
 		(void)AP_HF_FAULT(r, ap_hf_one_of(r, ap_hf_active_keys), "key-range",

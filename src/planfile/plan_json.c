@@ -607,6 +607,8 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_knum(w, "gradient_s", c->gradient_s - c->joined_s);
 	ap_jw_knum(w, "optimizer_s", c->optimizer_s);
 	ap_jw_knum(w, "input_s", c->input_s);
+	if (c->load > 1)
+		ap_jw_knum(w, "load", c->load);
 	ap_jw_end(w);
 	ap_jw_kobj_flat(w, "memory");
 	ap_jw_kint(w, "weights_bytes", c->weight_bytes);

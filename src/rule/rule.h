@@ -124,7 +124,8 @@ enum {
 	AP_FACTOR_MIXED = 8, /* several operand elements enter one result element (windows, halves):
 	                        it never carries the batch */
 	AP_FACTOR_WHOLLY = 16, /* the executor cuts it over all devices of the stage */
-	AP_FACTOR_EITHER = 32 /* by all devices, or not at all */
+	AP_FACTOR_EITHER = 32, /* by all devices, or not at all */
+	AP_FACTOR_UNEVEN = 64 /* its parts have uneven work: see cost/expert_load.h */
 };
 
 struct ap_factor {

@@ -5,7 +5,8 @@ What experts cost where tokens are moved to them: of each block and micro-batch 
 and one back, each of k T h b (ep - 1) / ep bytes of a device (T tokens of it, each with k experts, h units of
 b bytes), and the same behind the backward pass, whichever of dp, cp and tp the ep ranks are of; weights of
 3 E h f / (ep etp) elements of a device; gradients summed over the dp cp tp / (ep etp) devices that hold the same
-experts.
+experts. Where experts take all tokens and the busiest has 1 + v times the mean, the busiest of ep devices has
+1 + v sqrt((ep - 1) / (E - 1)) times it, to work on, to send and to keep.
 """
 import json
 import math
@@ -20,17 +21,52 @@ CASES = [  # dp, tp, cp, ep, etp
     (4, 1, 2, 8, 1), (2, 1, 4, 8, 1), (4, 2, 2, 8, 2), (2, 4, 2, 16, 1), (8, 4, 1, 16, 1), (2, 2, 1, 4, 1),
 ]
 
+UNEVEN = [(8, 1, 1, 1, 1), (8, 1, 1, 8, 1), (16, 1, 1, 16, 1), (4, 2, 1, 4, 2), (4, 2, 1, 8, 1), (2, 1, 4, 8, 1)]
+
 
 def run(*args):
     subprocess.run([PROGRAM, *args], check=True, stdout=subprocess.DEVNULL)
 
 
-def check(folder, dp, tp, cp, ep, etp):
+def evaluate(folder, dp, tp, cp, ep, etp, *args):
     run("evaluate", f"{folder}/g.json", "--device-num", str(dp * tp * cp), "--chip", "h100", "--executor",
         "megatron", "--hybrid", f"dp={dp},tp={tp},cp={cp},ep={ep},etp={etp},mbs=1,sp={int(tp > 1)}",
-        "--plan-out", f"{folder}/p.json")
+        "--plan-out", f"{folder}/p.json", *args)
     with open(f"{folder}/p.json", encoding="utf-8") as file:
-        plan = json.load(file)
+        return json.load(file)
+
+
+def is_expert(o):
+    return "/ffn-" in o["name"] and o["type"] != "Reshape"
+
+
+def check_uneven(folder, *degrees):
+    """Against experts with equal numbers of tokens: longer by the busiest device's share, and no more than that."""
+    even, ep = evaluate(folder, *degrees, "--expert-imbalance", "1"), degrees[3]
+    for imbalance, args in (1.52, ()), (3, ("--expert-imbalance", "3")):
+        plan, load = evaluate(folder, *degrees, *args), min(ep, 1 + (imbalance - 1) * math.sqrt((ep - 1) / (E - 1)))
+        assert abs(plan["settings"]["expert_imbalance"] or 1.52) == imbalance
+        for a, b in zip(even["operators"], plan["operators"]):
+            if not is_expert(a):
+                assert a["cost"] == b["cost"] and a["memory"] == b["memory"], f"{a['name']} has no experts"
+                continue
+            assert "load" not in a["cost"] and abs(b["cost"].get("load", 1) / load - 1) < 1e-9, f"{b['cost']}, not {load}"
+            for key in "forward_s", "backward_s":
+                assert a["cost"][key] <= b["cost"][key] <= load * a["cost"][key] * (1 + 1e-9), f"{a['name']}: {key}"
+            for key in ("gradient_s", "optimizer_s"):
+                assert a["cost"][key] == b["cost"][key], f"{a['name']}: weights are dealt evenly"
+            assert abs(b["memory"]["activations_bytes"] - load * a["memory"]["activations_bytes"]) <= 2, f"{a['name']}"
+            assert a["memory"]["weights_bytes"] == b["memory"]["weights_bytes"]
+        for a, b in zip(even["redistributions"], plan["redistributions"]):
+            ratio = load if a["tensor"].endswith(("dealt", "narrow")) else 1
+            for key in "forward_s", "backward_s":
+                assert abs(b[key] - ratio * a[key]) <= 1e-9 * a[key], f"{a['tensor']}: {key} {b[key]}, not {ratio} x {a[key]}"
+        assert (plan["prediction"]["step_time_s"] > even["prediction"]["step_time_s"]) == (ep > 1)
+
+
+def check(folder, dp, tp, cp, ep, etp):
+    plan = evaluate(folder, dp, tp, cp, ep, etp)
+    assert all("load" not in o["cost"] for o in plan["operators"]), "experts have a capacity"
     tokens = S // (tp * cp)
     volume = K * tokens * H * 2 * (ep - 1) / ep
     for layer in range(LAYERS):
@@ -55,17 +91,18 @@ def check(folder, dp, tp, cp, ep, etp):
 
 def main():
     failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        run("model", "mixtral", "--layers", str(LAYERS), "--hidden", str(H), "--inner", str(F), "--heads", "8",
-            "--kv-heads", "8", "--experts", str(E), "--active", str(K), "--sequence", str(S), "--batch", str(B),
-            "--vocabulary", "512", "--capacity", "1", "--kernels", "fused", "-o", f"{folder}/g.json")
-        for case in CASES:
-            try:
-                check(folder, *case)
-            except AssertionError as e:
-                failed += 1
-                print(f"dp={case[0]} tp={case[1]} cp={case[2]} ep={case[3]} etp={case[4]}: {e}")
-    print(f"{len(CASES)} cases, {failed} failed")
+    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven):
+        with tempfile.TemporaryDirectory() as folder:
+            run("model", "mixtral", "--layers", str(LAYERS), "--hidden", str(H), "--inner", str(F), "--heads", "8",
+                "--kv-heads", "8", "--experts", str(E), "--active", str(K), "--sequence", str(S), "--batch", str(B),
+                "--vocabulary", "512", "--capacity", capacity, "--kernels", "fused", "-o", f"{folder}/g.json")
+            for case in cases:
+                try:
+                    of(folder, *case)
+                except AssertionError as e:
+                    failed += 1
+                    print(f"dp={case[0]} tp={case[1]} cp={case[2]} ep={case[3]} etp={case[4]}: {e}")
+    print(f"{len(CASES) + len(UNEVEN)} cases, {failed} failed")
     sys.exit(failed > 0)
 
 

@@ -137,6 +137,8 @@ cp "$source/models/multiple_mix.json" mix.json
 sed 's/"type": "ReLU",/& "recompute": true,/' mix.json > again.json
 "$program" model gpt3 --model-name gpt --layers 4 --hidden 256 --heads 8 --sequence 128 --vocabulary 1024 --batch 64 \
   --attention small --dtype float16 > gpt.json
+"$program" model mixtral --layers 1 --hidden 1024 --heads 8 --kv-heads 8 --inner 4096 --experts 8 --active 2 \
+  --capacity 0 --kernels fused --sequence 1024 --batch 16 --vocabulary 1024 > experts.json
 for graph in "$here"/settings/*.json; do
   [ ! -f "$graph" ] || cp "$graph" .
 done

@@ -101,3 +101,73 @@ START_LOOP_TEST(parameters_follow_the_formula_and_the_graph_binds, AP_COUNT(kind
 	ck_assert_int_eq(fixed, kinds[_i / 4].not_trained);
 }
 END_TEST
+
+/* Loads the graph of one kind; what is said otherwise is in *text. */
+static const struct ap_graph *loaded(const struct ap_experts *e, const char *instead, struct ap_str *text)
+{
+	const struct ap_graph_params params = {.micro_batches = 1};
+	static const char stated[] = "\"imbalance\": 1.52";
+	struct ap_model *m = build(e, true);
+	const struct ap_graph *g = NULL;
+	struct ap_json *doc;
+	struct ap_str s, other;
+	const char *at;
+
+	ap_str_init(&s, arena);
+	ap_str_init(&other, arena);
+	ap_model_write(m, ap_str_take, &s);
+	at = instead ? strstr(s.s, stated) : NULL;
+	ck_assert(at || !instead);
+	if (instead) {
+		ap_str_addn(&other, s.s, (size_t)(at - s.s));
+		ap_str_add(&other, instead);
+		ap_str_add(&other, at + strlen(stated));
+		s = other;
+	}
+	ck_assert_int_eq(ap_json_parse(&ctx, "experts.json", s.s, s.len, 0, &doc), AP_OK);
+	(void)ap_graph_load(&ctx, doc, "", &params, &g);
+	ap_str_init(text, arena);
+	ap_diag_render(ctx.diag, AP_NOTE, 100, text);
+	return g;
+}
+
+/* From MoeDispatch to MoeCombine activations are uneven in the dimension of experts, and only there. */
+START_LOOP_TEST(activations_of_experts_are_uneven, AP_COUNT(kinds) * 2)
+{
+	struct ap_experts e = kinds[_i / 2].e;
+	const struct ap_graph *g;
+	struct ap_str text;
+	int uneven = 0, all = 0;
+
+	e.way = AP_EXPERTS_MOVED;
+	e.capacity = _i % 2 ? 1.25 : 0;
+	g = loaded(&e, NULL, &text);
+	ck_assert_msg(g != NULL, "%s", text.s);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_tensor *t = &g->tensor[g->node[i].out[0]];
+		const struct ap_node *n = &g->node[i];
+		bool of_experts = !strcmp(n->type, "MoeDispatch") || strstr(n->name, "ffn-MoEFeedForward") != NULL;
+
+		all += of_experts;
+		uneven += t->uneven != 0;
+		ck_assert(!t->uneven || of_experts);
+		ck_assert(!t->uneven || (t->uneven == 1 << 1 && t->shape.dim[1] == e.count));
+		ck_assert_double_eq(t->imbalance, !t->uneven ? 0 : e.selection_bias ? 1.04 : 1.52);
+	}
+	ck_assert_int_eq(uneven, _i % 2 ? 0 : all);
+	ck_assert_int_gt(all, 3);
+	for (ap_id t = 0; t < g->ntensor; t++)
+		ck_assert(g->tensor[t].kind != AP_TENSOR_PARAM || !g->tensor[t].uneven);
+}
+END_TEST
+
+START_TEST(an_imbalance_below_one_is_refused)
+{
+	struct ap_experts e = kinds[0].e;
+	struct ap_str text;
+
+	e.way = AP_EXPERTS_MOVED;
+	ck_assert_ptr_null(loaded(&e, "\"imbalance\": 0.5", &text));
+	ck_assert_msg(strstr(text.s, "imbalance of 0.5; expected at least 1") != NULL, "%s", text.s);
+}
+END_TEST

@@ -37,6 +37,7 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, like, false),
 	FIELD(ap_task, recompute_set, false), /* a name */
 	FIELD(ap_task, cross_batch, true),
+	FIELD(ap_task, imbalance, true),
 	FIELD(ap_task, measured, true),
 	FIELD(ap_task, measured_forward_s, true),
 	FIELD(ap_task, measured_backward_s, true),
@@ -59,6 +60,7 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, float8_copy, true),
 	FIELD(ap_task_operand, twin, true),
 	FIELD(ap_task_operand, batch, true),
+	FIELD(ap_task_operand, uneven, true),
 	FIELD(ap_task_operand, share, true),
 	FIELD(ap_task_operand, arrival, true),
 	FIELD(ap_task_operand, sharers, false),
@@ -74,6 +76,7 @@ static const struct field result_fields[] = {
 	FIELD(ap_task_result, needed, true),
 	FIELD(ap_task_result, float8, true),
 	FIELD(ap_task_result, grad, true),
+	FIELD(ap_task_result, uneven, true),
 	FIELD(ap_task_result, batch, true),
 };
 
@@ -299,6 +302,8 @@ static void note_flow(void *user, const struct ap_joint *j)
 	want.kept = j->flow.kept;
 	want.again = j->flow.again;
 	want.once = j->flow.once;
+	want.uneven = j->flow.uneven;
+	want.imbalance = j->flow.imbalance;
 	want.shown = j->flow.shown;
 	want.share = j->flow.share;
 	want.sharers = j->flow.sharers;
