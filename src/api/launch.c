@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/settings.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json.h"
@@ -480,6 +481,8 @@ static void find(struct reader *r, const struct word *w, const struct ap_jv *v)
 		if (!is_off(v))
 			WARN(r, v, "changes the price and is not read: %s", w->text);
 	} else if (w->meaning == COPIED) {
+		const struct ap_setting_row *row = ap_setting_of_key(w->text);
+		const char *said = ap_arena_printf(r->ctx->arena, "\"%s\": ", w->text);
 		struct ap_str s;
 		struct ap_jw j;
 
@@ -488,8 +491,9 @@ static void find(struct reader *r, const struct word *w, const struct ap_jv *v)
 		ap_str_init(&s, r->ctx->arena);
 		ap_jw_str_init(&j, &s, 0);
 		ap_jw_value(&j, r->doc, v);
-		if (strcmp(w->text, "tp_comm_overlap") != 0 || !strstr(r->out.s, "\"tp_comm_overlap\""))
-			say(r, w->text, r->language == AP_LAUNCH_MEGATRON &&
+		if (!strstr(r->out.s, said)) /* in another word */
+			say(r, w->text, r->language == AP_LAUNCH_MEGATRON && row &&
+				row->type == AP_SET_FLAG &&
 				ap_jv_type(v) != AP_JBOOL ? "true"
 				: s.s);
 	} else if (ap_jv_type(v) != AP_JNULL) {

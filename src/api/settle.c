@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/float8.h"
 #include "cost/optimizer.h"
 #include "hybrid/hybrid.h"
 #include "route/route.h"
@@ -400,8 +401,18 @@ static void settle_inputs(struct ap_settings *o)
 static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	struct ap_step step = {0};
+	unsigned what;
 
 	AP_TRY(ap_recompute_parse(ctx, o->name[AP_SET_recompute], o->recompute, &step));
+	what = step.recompute;
+	for (uint32_t i = 0; i < step.nrecompute_first; i++)
+		what |= step.recompute_first[i].what;
+	if (o->fp8_format >= 0 && ap_float8_recipe_at((size_t)o->fp8_recipe)->delayed &&
+		ap_route_at((size_t)o->executor)->degrees &&
+		what & (AP_RECOMPUTE_NORM | AP_RECOMPUTE_MOE_ACT))
+		return ap_settings_contradict(ctx, o, AP_SET_fp8_recipe, AP_SET_recompute,
+			"with delayed scales Megatron recomputes neither norms nor activations of experts; "
+			"with other recipes it does");
 	if (step.recompute_unit > 1 && !ap_route_at((size_t)o->executor)->recompute_whole)
 		return ap_settings_contradict(ctx, o, AP_SET_recompute, AP_SET_executor,
 			"MindSpore recomputes layers one by one, as full does");

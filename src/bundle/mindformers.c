@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/layers.h"
+#include "cost/float8.h"
 #include "pipeline/schedule.h"
 
 struct words {
@@ -126,6 +127,12 @@ static void say_unsaid(struct words *w)
 }
 
 /* ---- MindFormers, YAML ---- */
+
+static void say_float8(struct words *w)
+{
+	if (w->p->step->float8)
+		say(w, "products in 8 bits cannot be said");
+}
 
 #define GIB (INT64_C(1) << 30)
 #define AGGREGATION 4 /* gradient_aggregation_group if it does not matter */
@@ -473,6 +480,11 @@ static void megatron_optimizer(struct words *w)
 
 	if (step->product_overlap)
 		line(w, "--tp-comm-overlap");
+	if (step->float8)
+		line(w, "--fp8-format %s\n--fp8-recipe %s", step->float8_hybrid ? "hybrid" : "e4m3",
+			step->float8->name);
+	if (step->float8_params)
+		line(w, "--fp8-param-gather");
 	if (!step->training)
 		return;
 	if (dealt)
@@ -612,7 +624,7 @@ static void write_words(struct ap_ctx *ctx, const struct ap_bundle *b, const cha
 
 void ap_mindformers_write(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
-	static part_fn *const parts[] = {say_unsaid, parallel_config, runner_config, parallel,
+	static part_fn *const parts[] = {say_unsaid, say_float8, parallel_config, runner_config, parallel,
 		model_config, recompute_config, context, NULL};
 
 	write_words(ctx, b, "MindFormers", parts, write, user);

@@ -15,6 +15,7 @@
 
 struct ap_float8_recipe { /* how scales are found */
 	const char *name; /* as Megatron's --fp8-recipe has it */
+	bool delayed; /* scales are those of the steps before, which cannot run again */
 	int reads; /* passes over what is copied: 2 where its largest value has to be known first */
 	double scale_bytes; /* of scales, for each element of a copy */
 };

@@ -60,6 +60,7 @@ ARGUMENTS = {
     "--use-distributed-optimizer": "", "--overlap-grad-reduce": "", "--overlap-param-gather": "",
     "--recompute-granularity": "full|selective", "--recompute-method": "uniform|block",
     "--recompute-modules": "(core_attn|layernorm|mlp|moe|shared_experts|moe_act)( (core_attn|layernorm|mlp|moe|moe_act))*",
+    "--fp8-format": "e4m3|hybrid", "--fp8-recipe": "tensorwise|delayed|mxfp8|blockwise", "--fp8-param-gather": "",
     "--recompute-num-layers": NUMBER, "--distribute-saved-activations": "",
 }
 
@@ -287,7 +288,9 @@ CASES = [
     ("evaluate", GPT, 16, [6, 6, 5, 7], True,
      ["--hybrid", "tp=4,pp=2,vpp=2,sp=1", "--micro-batches", "8", "--recompute", "communication,full:1,0/0,2"]),
     ("evaluate", LLAMA, 32, [16, 16], True,
-     ["--hybrid", "tp=4,pp=2", "--micro-batches", "8", "--recompute", "mlp+layernorm", "--executor", "megatron"]),
+     ["--hybrid", "tp=4,pp=2", "--micro-batches", "8", "--recompute", "mlp+layernorm", "--executor", "megatron",
+      "--chip", "h100", "--fp8-format", "hybrid", "--fp8-recipe", "blockwise", "--enable-parallel-optimizer",
+      "--fp8-param-gather"]),
     ("evaluate", GPT, 16, [5, 7, 7, 5], True,
      ["--hybrid", "tp=2,pp=4,sp=1", "--micro-batches", "8", "--interleave-num", "2"]),
     ("evaluate", GPT, 16, [6, 6, 5, 7], True,
@@ -335,6 +338,9 @@ def check_files(folder, plan, case):
     went = "cp=2" in str(case[5]) and "megatron" in case[5]
     expect(args.get("--cp-comm-type") == ("p2p" if went else "all_gather" if "cp=2" in str(case[5]) else None), args)
     expect((",cp_algo=ring," in text.replace("\n", ",")) == went, text)
+    if "--fp8-format" in case[5]:
+        expect(args["--fp8-format"] == "hybrid" and args["--fp8-recipe"] == "blockwise", args)
+        expect("--fp8-param-gather" in args and "products in 8 bits cannot be said" in text, text)
     told = text.startswith("# All operators of the plan are cut as in this hybrid")
     expect(same is None or told == same, text)
     return text
@@ -342,7 +348,8 @@ def check_files(folder, plan, case):
 
 def check(case):
     command, (model, prefix, _), devices, counts, _, options = case
-    args = [f"{ROOT}/models/{model}.json", "--chip", "a100-80", "--device-num", str(devices), *options]
+    chip = [] if "--chip" in options else ["--chip", "a100-80"]
+    args = [f"{ROOT}/models/{model}.json", *chip, "--device-num", str(devices), *options]
     if counts and not re.search("layers=|offset=", options[1]):
         stages = int(re.search(r"pp=(\d+)", options[1])[1])
         args += ["--stage-config", stage_config(prefix, counts, stages)]
