@@ -277,6 +277,14 @@ def gather(site, table, index):
     return [rows * here.reshape(*[1] * axis, *here.shape, *tail).astype(float)]
 
 
+def gather_d(site, x, index):
+    """Elements at indices along a dimension, which is whole."""
+    dim = site.get("dim") % len(x.shape)
+    at = list(np.ogrid[tuple(slice(n) for n in index.shape)])
+    at[dim] = raw(index)
+    return [x.take(tuple(at))]
+
+
 def one_hot(site, index, on, off):
     """The classes of the slice: from out_first on."""
     axis = site.get("axis", default=-1) % len(site.out_shape[0])
@@ -497,6 +505,7 @@ KERNELS = {
     "FlashAttentionScore": flash_attention,
     "Flatten": reshape,
     "Gather": gather,
+    "GatherD": gather_d,
     "GeLU": elementwise(gelu),
     "LayerNorm": layer_norm,
     "Less": less,

@@ -378,6 +378,7 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.flash = set->attention != AP_ATTENTION_SMALL,
 		.dtype = dtype_of(set),
 		.loss = loss_of(set),
+		.further = set->mtp,
 		.names = (int)set->names == AP_NAMES_MINDFORMERS ? AP_NAMES_MINDFORMERS : AP_NAMES_HF,
 		.name = name,
 	};
@@ -404,6 +405,10 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 	struct ap_json *doc;
 
 	AP_TRY(ap_launch_document(ctx, language, in->path, in->text, in->len, &doc));
+	if (ap_setting_given(set, AP_SET_mtp))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: %s says that itself; only a model's configuration takes it",
+			ap_setting_said(ctx, set, AP_SET_mtp), ap_diag_path(ctx->diag, in->path));
 	if (ap_setting_given(set, AP_SET_names))
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"%s: %s has names of its own; only a model's configuration takes it",
@@ -422,7 +427,7 @@ enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *
 	const char *what)
 {
 	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_loss, AP_SET_names,
-		AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
+		AP_SET_mtp, AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
 
 	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (set->origin[ids[i]] >= AP_FROM_CONFIG)

@@ -13,7 +13,8 @@ struct decoder {
 	const struct ap_decoder_names *names;
 	struct ap_model_attention attention;
 	const char *body; /* scope */
-	ap_id table; /* of words */
+	const char *top; /* scope */
+	ap_id table, head, head_bias; /* of words; of what predicts them, once they are made */
 	ap_id cos, sin; /* [1,1,S,turned] */
 	int64_t turned; /* units of a head that positions turn */
 	int64_t layer; /* in work */
@@ -231,7 +232,7 @@ static ap_id attend(const struct decoder *l, const char *scope, const char *para
 		a.sinks = ap_model_param(l->m, ap_model_name(l->m, param, l->names->sinks),
 			AP_MODEL_SHAPE(l->p->dtype, l->p->heads));
 	}
-	a.window = l->p->window ? l->p->window[l->layer] : 0;
+	a.window = l->p->window && l->layer < l->p->layers ? l->p->window[l->layer] : 0;
 	if (l->p->flash)
 		return ap_model_attend_fused(l->m, scope, &a, q, k, v);
 	k = repeat_heads(l, scope, k, "key");
@@ -316,7 +317,7 @@ static ap_id dense(const struct decoder *l, const char *scope, const char *param
 
 static bool has_experts(const struct decoder *l)
 {
-	return l->p->experts.count && (!l->p->sparse || l->p->sparse[l->layer]);
+	return l->p->experts.count && (!l->p->sparse || l->layer >= l->p->layers || l->p->sparse[l->layer]);
 }
 
 static ap_id experts(const struct decoder *l, const char *scope, const char *param, ap_id x)
@@ -354,15 +355,13 @@ static ap_id post_normed(const struct decoder *l, const char *scope, const char 
 	return cell ? norm_of(l, scope, param, cell, y, cell) : y;
 }
 
-static ap_id block(const struct decoder *l, ap_id x)
+/* Block l->layer; scope and param are prefixes. */
+static ap_id block(const struct decoder *l, const char *scope, const char *param, ap_id x)
 {
 	const struct ap_decoder_names *n = l->names;
 	struct ap_model *m = l->m;
 	struct ap_arena *arena = ap_model_arena(m);
 	int number = (int)l->layer;
-	const char *scope = ap_arena_printf(arena, "%s/%s-CellList/%d-%s", l->body, n->blocks_cell, number,
-		n->block_class);
-	const char *param = ap_arena_printf(arena, "%s.%d", n->blocks, number);
 	const char *part = has_experts(l) ? n->experts_part : n->feed_forward;
 	const char *class = has_experts(l) ? "MoE" : n->feed_forward_class;
 	part_fn *feed_forward = has_experts(l) ? experts : dense;
@@ -407,51 +406,98 @@ static ap_id embed(struct decoder *l)
 	return x;
 }
 
-static void loss(const struct decoder *l, const char *top, ap_id x)
+/* Logits of rows; the head's parameters are made once. */
+static ap_id predict(struct decoder *l, ap_id x)
 {
 	const struct ap_decoder_names *n = l->names;
 	const struct ap_decoder *p = l->p;
 	struct ap_model *m = l->m;
-	const char *scope = ap_model_scope(m, top, "loss-CrossEntropyLoss");
-	ap_id labels = ap_model_input(m, "labels", AP_MODEL_SHAPE(AP_INT32, p->batch, p->sequence));
+	const char *scope = ap_model_scope(m, l->top, "lm_head-Linear");
+
+	if (l->head == AP_NONE)
+		l->head = p->tied ? l->table : ap_model_param(m, ap_model_name(m, n->head, "weight"),
+			AP_MODEL_SHAPE(p->dtype, p->vocabulary, p->hidden));
+	x = ap_model_matmul(m, scope, x, l->head, true, p->head_bias ? "logits.product" : "logits");
+	if (!p->head_bias)
+		return x;
+	if (l->head_bias == AP_NONE)
+		l->head_bias = ap_model_param(m, ap_model_name(m, n->head, "bias"),
+			AP_MODEL_SHAPE(p->dtype, p->vocabulary));
+	return ap_model_binary(m, scope, "BiasAdd", x, l->head_bias, "logits");
+}
+
+/* Of the state x of all tokens, normalised by cell and param; the labels are an input of this name. */
+static ap_id loss(struct decoder *l, const char *cell, const char *param, ap_id x, const char *labels_are)
+{
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	const char *scope = ap_model_scope(m, l->top, "loss-CrossEntropyLoss");
+	ap_id labels = ap_model_input(m, labels_are, AP_MODEL_SHAPE(AP_INT32, p->batch, p->sequence));
 
 	labels = ap_model_reshape(m, scope, labels, AP_MODEL_SHAPE(AP_INT32, p->batch * p->sequence),
 		"labels.rows");
-	x = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", l->body, n->final_cell, n->norm_class),
-		n->final_norm, x, "norm");
+	x = norm(l, ap_arena_printf(ap_model_arena(m), "%s/%s-%s", l->body, cell, l->names->norm_class),
+		param, x, "norm");
 	x = ap_model_reshape(m, l->body, x, rows_of(l), "norm.rows");
-	if (p->tied) {
-		x = ap_model_matmul(m, ap_model_scope(m, top, "lm_head-Linear"), x, l->table, true,
-			p->head_bias ? "logits.product" : "logits");
-	} else {
-		ap_id w = ap_model_param(m, ap_model_name(m, n->head, "weight"),
-			AP_MODEL_SHAPE(p->dtype, p->vocabulary, p->hidden));
+	return ap_model_mean_loss(m, scope, p->loss, predict(l, x), labels);
+}
 
-		x = ap_model_matmul(m, ap_model_scope(m, top, "lm_head-Linear"), x, w, true,
-			p->head_bias ? "logits.product" : "logits");
-	}
-	if (p->head_bias) {
-		ap_id b = ap_model_param(m, ap_model_name(m, n->head, "bias"),
-			AP_MODEL_SHAPE(p->dtype, p->vocabulary));
+/* Layer j behind the blocks: from the state x of the layer before it and the words behind those that it read.
+ * Adds its loss to *sum; returns its state. */
+static ap_id look_further(struct decoder *l, int64_t j, ap_id x, ap_id *sum)
+{
+	const struct ap_decoder_further_names *n = &l->names->further;
+	const struct ap_decoder *p = l->p;
+	struct ap_model *m = l->m;
+	struct ap_arena *arena = ap_model_arena(m);
+	int number = (int)j, at = number + (int)p->layers;
+	const char *prefix = ap_arena_printf(arena, "mtp.%d.", number), *weighted;
+	const char *scope = ap_arena_printf(arena, "%s/mtp-CellList/%d-MTPLayer", l->body, number);
+	const char *param = ap_arena_printf(arena, "%s.%d", n->layers, n->counted_on ? at : number);
+	const char *inner = !n->block ? ap_arena_printf(arena, "%s.%d", l->names->blocks, at)
+		: *n->block ? ap_model_name(m, param, n->block) : param;
+	const char *last = n->norms ? ap_arena_printf(arena, "%s.%d", n->norms, number)
+		: ap_model_name(m, param, n->norm);
+	ap_id y = ap_model_input(m, ap_arena_printf(arena, "%sinput_ids", prefix), AP_MODEL_SHAPE(AP_INT32,
+		p->batch, p->sequence));
 
-		x = ap_model_binary(m, ap_model_scope(m, top, "lm_head-Linear"), "BiasAdd", x, b, "logits");
-	}
-	(void)ap_model_mean_loss(m, scope, p->loss, x, labels);
+	l->layer = at;
+	ap_model_prefix(m, prefix);
+	y = ap_model_gather(m, ap_model_scope(m, scope, l->names->embedding_cell), l->table, y, "embedding");
+	y = norm_of(l, scope, param, n->words, y, "words");
+	x = norm_of(l, scope, param, n->state, x, "state");
+	x = ap_model_concat(m, scope, y, x, 2, "joined");
+	x = ap_model_reshape(m, scope, x, AP_MODEL_SHAPE(p->dtype, p->batch * p->sequence, 2 * p->hidden),
+		"joined.rows");
+	x = linear(l, scope, param, n->join, x, p->hidden, false, "narrow");
+	x = ap_model_reshape(m, scope, x, tokens_of(l), "tokens");
+	x = block(l, ap_arena_printf(arena, "%s/layer-%s", scope, l->names->block_class), inner, x);
+	ap_model_prefix(m, prefix);
+	y = loss(l, ap_arena_printf(arena, "mtp-CellList/%d-MTPLayer/norm", number), last, x,
+		ap_arena_printf(arena, "%slabels", prefix));
+	y = ap_model_binary(m, l->top, "Mul", y, ap_model_number(m, "mtp_scale", AP_FLOAT32),
+		"loss.weighted");
+	ap_model_prefix(m, "");
+	weighted = number + 1 == p->further ? "loss" : ap_arena_printf(arena, "loss.%d", number);
+	*sum = ap_model_binary(m, l->top, "Add", *sum, y, weighted);
+	return x;
 }
 
 struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decoder *d)
 {
 	struct ap_model *m = ap_model_create(arena, d->name, "adam_weight_decay");
 	struct decoder l = {.m = m, .p = d, .names = d->names,
-		.attention = {.heads = d->heads, .size = d->head_size, .causal = true}};
+		.attention = {.heads = d->heads, .size = d->head_size, .causal = true},
+		.top = ap_arena_printf(arena, "Default/network-%s", d->names->top), .head = AP_NONE,
+		.head_bias = AP_NONE};
 	struct ap_shape angles;
-	const char *top = ap_arena_printf(arena, "Default/network-%s", d->names->top);
-	ap_id x;
+	const struct ap_decoder_names *n = d->names;
+	ap_id x, sum;
 
 	l.turned = d->latent.key ? d->latent.turned : d->head_size;
 	angles = AP_MODEL_SHAPE(d->dtype, 1, 1, d->sequence, l.turned);
 	assert(d->heads % d->kv_heads == 0 && (l.turned % 2 == 0 || !d->rotary));
-	l.body = ap_model_scope(m, top, d->names->body);
+	l.body = ap_model_scope(m, l.top, n->body);
 	if (d->fused)
 		ap_model_fuse(m);
 	ap_model_attention_constants(m, &l.attention, d->flash, d->sequence, d->dtype);
@@ -462,7 +508,13 @@ struct ap_model *ap_model_decoder(struct ap_arena *arena, const struct ap_decode
 	}
 	x = embed(&l);
 	for (l.layer = 0; l.layer < d->layers; l.layer++)
-		x = block(&l, x);
-	loss(&l, top, x);
+		x = block(&l, ap_arena_printf(arena, "%s/%s-CellList/%d-%s", l.body, n->blocks_cell,
+			(int)l.layer, n->block_class),
+			ap_arena_printf(arena, "%s.%d", n->blocks, (int)l.layer), x);
+	ap_model_prefix(m, d->further ? "main." : "");
+	sum = loss(&l, n->final_cell, n->final_norm, x, "labels");
+	ap_model_prefix(m, "");
+	for (int64_t j = 0; j < d->further; j++)
+		x = look_further(&l, j, x, &sum);
 	return m;
 }

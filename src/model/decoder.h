@@ -16,6 +16,17 @@ enum ap_decoder_norm {
 	AP_NORM_LAYER_PLAIN /* without a bias to learn */
 };
 
+/* Parameters of layer j behind the blocks, which predicts a token behind the next. */
+struct ap_decoder_further_names {
+	const char *layers; /* "model.layers": prefix of layer j, whose number follows */
+	bool counted_on; /* from the blocks' numbers; else from 0 */
+	const char *words, *state; /* behind prefix and number: norms of both */
+	const char *join; /* the product that makes one state of them */
+	const char *norm; /* of what the layer gives: behind prefix and number */
+	const char *norms; /* or a prefix of its own, with the number from 0; else NULL */
+	const char *block; /* behind prefix and number; "": that itself; NULL: counted on as other blocks */
+};
+
 /* Names of cells and parameters. Classes are of cells in operators' names; parameters are as a
  * checkpoint spells them, NULL where there is none. */
 struct ap_decoder_names {
@@ -39,6 +50,7 @@ struct ap_decoder_names {
 	const char *experts_part; /* "block_sparse_moe" */
 	const char *final_cell, *final_norm; /* prefix of the norm behind the blocks */
 	const char *head; /* prefix; NULL: always tied */
+	struct ap_decoder_further_names further; /* layers NULL: there are none */
 };
 
 /* Queries, keys and values from compressed rows. */
@@ -64,6 +76,10 @@ struct ap_decoder {
 	bool turned_qkv; /* those of query, key and value the other way round */
 	bool qkv_bias, output_bias, inner_bias, head_bias;
 	bool fused_qkv, fused_gate; /* one product for query, key and value; for gate and up */
+	/* Layers behind the blocks, each with one more block (with experts, if there are any), which predict
+	 * the token behind that of the layer before, from its state and the next word (multi-token
+	 * prediction) */
+	int64_t further;
 	bool tied; /* the head's weight is the embedding's */
 	struct ap_experts experts; /* count 0: none */
 	const bool *sparse; /* [layers] does the block have experts; NULL: all have */

@@ -43,7 +43,9 @@ static const struct ap_decoder_names llama_names = {LLAMA_NAMES("Llama")},
 #undef GLM_NAMES
 	deepseek_names = {LLAMA_NAMES("Deepseek"), .experts_part = "mlp", .query_down = "q_a_proj",
 		.query_low_norm = "q_a_layernorm", .query_up = "q_b_proj", .key_down = "kv_a_proj_with_mqa",
-		.key_low_norm = "kv_a_layernorm", .key_up = "kv_b_proj"},
+		.key_low_norm = "kv_a_layernorm", .key_up = "kv_b_proj", .further = {.layers = "model.layers",
+			.counted_on = true, .words = "enorm", .state = "hnorm", .join = "eh_proj",
+			.norm = "shared_head.norm", .block = ""}},
 	phi3_names = {CLASSES("Phi3"), .embedding_cell = "embed_tokens-Embedding",
 		.embedding = "model.embed_tokens.weight", .blocks_cell = "layers", .blocks = "model.layers",
 		.attention = "self_attn", .qkv = "qkv_proj", .output = "o_proj", .norm1 = "input_layernorm",
@@ -367,17 +369,22 @@ static void qwen2_moe(struct ap_hf_keys *r, struct ap_decoder *d)
 	d->experts.shared_gate = true;
 }
 
-/* Layers behind the network that predict tokens behind the next: such as transformers leave out. */
-static void further_tokens(struct ap_hf_keys *r)
+/* Layers behind the network that predict tokens behind the next, of which transformers builds none. */
+static void further_tokens(struct ap_hf_keys *r, int64_t wanted)
 {
 	const struct ap_jv *v = ap_hf_member(r, "num_nextn_predict_layers");
 	int64_t n = 0;
 
 	if (v && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n) || n < 0))
 		(void)AP_HF_FAULT(r, v, "key-type", "expected an integer from 0");
-	else if (n)
+	else if (wanted > n)
+		(void)ap_json_report(r->ctx, r->doc, v ? v : r->root, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--mtp %" PRId64 ": of layers that predict tokens behind the next there are %" PRId64
+			" (num_nextn_predict_layers)", wanted, n);
+	else if (n && !wanted)
 		(void)ap_json_report(r->ctx, r->doc, v, AP_NOTE, AP_OK, NULL, NULL,
-			"the main model is built: layers that predict tokens behind the next are left out");
+			"the main model is built: layers that predict tokens behind the next are left out, "
+			"which --mtp adds");
 }
 
 /* The first blocks have no experts, and of the others each n-th has. */
@@ -455,7 +462,6 @@ static void deepseek(struct ap_hf_keys *r, struct ap_decoder *d)
 	d->experts.rescale = ap_hf_flag(r, "norm_topk_prob", d->experts.score == AP_EXPERTS_SIGMOID);
 	read_choice(r, &d->experts);
 	d->sparse = sparse_behind(r, d);
-	further_tokens(r);
 }
 
 static const struct architecture {
@@ -751,6 +757,9 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	d->tied = ap_hf_flag(r, "tie_word_embeddings", a->tied);
 	if (a->read)
 		a->read(r, d);
+	if (a->names->further.layers || o->further)
+		further_tokens(r, o->further);
+	d->further = o->further;
 	if (o->names == AP_NAMES_MINDFORMERS && !ap_mindformers_spell(a->type, d))
 		AP_TRY(no_spelling(r));
 	check_rotation(r, a, d);
@@ -798,6 +807,8 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	AP_TRY(enter_text(&r, &settled));
 	settled.batch = o->batch ? o->batch : AP_HF_BATCH;
 	AP_TRY(ap_hf_encoder_read(&r, &settled, &known, out));
+	if (known && o->further)
+		further_tokens(&r, o->further);
 	if (known && o->names == AP_NAMES_MINDFORMERS)
 		return no_spelling(&r);
 	if (!known) {

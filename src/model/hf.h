@@ -19,6 +19,7 @@ struct ap_hf_options {
 		unless that is large */
 	enum ap_model_loss loss;
 	enum ap_hf_names names;
+	int64_t further; /* layers that predict tokens behind the next, of those that the configuration has */
 	bool flash;
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
 	const char *name; /* of the graph */

@@ -55,13 +55,16 @@ static enum ap_status finish(struct ap_hf_keys *r, struct ap_decoder *d, const s
 	return AP_OK;
 }
 
-/* Layers behind the network that predict tokens behind the next: such as are left out. */
-static void further_tokens(struct ap_hf_keys *r, const struct ap_jv *v)
+/* Layers behind the network that predict tokens behind the next; left out of networks that have no names for
+ * them. */
+static void further_tokens(struct ap_hf_keys *r, const struct ap_jv *v, struct ap_decoder *d)
 {
 	int64_t n = 0;
 
-	if (v && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n) || n < 0))
-		(void)AP_HF_FAULT(r, v, "key-type", "expected a number from 0");
+	if (v && (ap_jv_type(v) != AP_JNUMBER || !ap_jv_int(r->doc, v, &n) || n < 0 || n > 16))
+		(void)AP_HF_FAULT(r, v, "key-type", "expected a number from 0 to 16");
+	else if (d->names->further.layers)
+		d->further = n;
 	else if (n)
 		(void)ap_json_report(r->ctx, r->doc, v, AP_WARNING, AP_OK, NULL, "model-known",
 			"the main model is built: layers that predict tokens behind the next are left out");
@@ -78,7 +81,8 @@ static void further_tokens(struct ap_hf_keys *r, const struct ap_jv *v)
 	.norm_class = "Norm", .norm1 = "input_layernorm", .norm2 = "pre_mlp_layernorm", \
 	.feed_forward = "mlp", .feed_forward_class = "MLP", .down = "linear_fc2", \
 	.experts_part = "mlp", .final_cell = "final_layernorm", .final_norm = "decoder.final_layernorm", \
-	.head = "output_layer"
+	.head = "output_layer", .further = {.layers = "mtp.layers", .words = "enorm", .state = "hnorm", \
+		.join = "eh_proj", .norm = "final_layernorm", .block = "transformer_layer"}
 
 /* Each rank holds its columns of the gate beside those that it weights: two products say so. */
 #define GATED .gate = "linear_fc1.gate", .up = "linear_fc1.up"
@@ -344,7 +348,6 @@ enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *do
 	*d = (struct ap_decoder){.name = o->name, .batch = o->batch, .loss = o->loss,
 		.fused = true, .fused_qkv = true};
 	refuse_others(r);
-	further_tokens(r, said(r, "mtp_num_layers"));
 	d->layers = count(r, "num_layers", AP_HF_LAYERS_MOST, 0);
 	d->hidden = count(r, "hidden_size", AP_HF_MOST, 0);
 	d->heads = count(r, "num_attention_heads", AP_HF_MOST, 0);
@@ -358,6 +361,7 @@ enum ap_status ap_launched_megatron(struct ap_ctx *ctx, const struct ap_json *do
 	d->vocabulary = padded_vocabulary(r);
 	d->tied = !on(r, "untie_embeddings_and_output_weights");
 	megatron_block(r, d);
+	further_tokens(r, said(r, "mtp_num_layers"), d);
 	d->sequence = o->sequence ? o->sequence : count(r, "seq_length", AP_HF_MOST, 0);
 	d->flash = o->flash || (!o->small && megatron_flash(r));
 	d->dtype = o->dtype != AP_DTYPE_COUNT ? o->dtype : on(r, "bf16") ? AP_BFLOAT16
@@ -590,8 +594,6 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 	d->heads = ap_hf_count(r, heads, AP_HF_MOST, 0);
 	d->kv_heads = ap_hf_count(r, kv_heads, AP_HF_MOST, d->heads);
 	d->vocabulary = ap_hf_count(r, ap_hf_vocabulary_keys, AP_HF_MOST, 0);
-	further_tokens(r, ap_hf_one_of(r, (ap_hf_keys_of){"mtp_depth", "num_nextn_predict_layers",
-		"mtp_num_layers"}));
 	if (!ap_hf_one_of(r, sizes) && !is_latent(r, kind) && d->hidden % d->heads)
 		(void)AP_HF_FAULT(r, ap_hf_one_of(r, heads), "key-range",
 			"%" PRId64 " heads do not divide hidden_size %" PRId64, d->heads, d->hidden);
@@ -600,6 +602,8 @@ enum ap_status ap_launched_mindformers(struct ap_ctx *ctx, const struct ap_json 
 		: kind->gpt ? d->hidden * ap_hf_count(r, (ap_hf_keys_of){"expand_ratio"}, 1 << 10, 4)
 		: llama_inner(r, d->hidden);
 	mindformers_block(r, kind, legacy, d);
+	further_tokens(r, ap_hf_one_of(r, (ap_hf_keys_of){"mtp_depth", "num_nextn_predict_layers",
+		"mtp_num_layers"}), d);
 	mindformers_experts(r, ap_jv_get(top, "moe_config"), legacy && (d->names == &ap_mindformers_llama ||
 		d->names == &ap_mindformers_deepseek), d);
 	d->sequence = o->sequence ? o->sequence : ap_hf_count(r, sequences, AP_HF_MOST, 0);

@@ -20,7 +20,9 @@
 const struct ap_decoder_names ap_mindformers_llama = {LLAMA, .query = "wq"};
 const struct ap_decoder_names ap_mindformers_deepseek = {LLAMA, .query = "q_proj",
 	.query_down = "q2l_proj", .query_low_norm = "lq_norm", .query_up = "l2q_proj",
-	.key_down = "kv2l", .key_low_norm = "lkv_norm", .key_up = "lkv2kv"};
+	.key_down = "kv2l", .key_low_norm = "lkv_norm", .key_up = "lkv2kv",
+	.further = {.layers = "model.mtp_hidden_fusers", .words = "norm_emb", .state = "norm",
+		.join = "dense", .norms = "model.mtp_norms"}};
 
 #undef LLAMA
 

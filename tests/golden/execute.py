@@ -43,11 +43,15 @@ DECODER = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, 
 ENCODER = {"model_type": "bert", "architectures": ["BertForPreTraining"], "hidden_size": 16, "num_hidden_layers": 1,
            "num_attention_heads": 4, "intermediate_size": 24, "vocab_size": 24, "max_position_embeddings": 8,
            "hidden_act": "gelu"}
+LATENT = {**DECODER, "model_type": "deepseek_v3", "q_lora_rank": 8, "kv_lora_rank": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 2,
+          "v_head_dim": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": 8,
+          "first_k_dense_replace": 1, "num_hidden_layers": 2, "n_group": 2, "topk_group": 1, "num_nextn_predict_layers": 2}
 CONFIGS = {  # configurations of Hugging Face, and options of import
     "pair": ({**DECODER, "model_type": "phi3"}, []),
     "sums": ({**DECODER, "model_type": "llama"}, ["--loss", "vocabulary-parallel"]),
     "class": ({**DECODER, "model_type": "llama"}, ["--loss", "fused"]),
     "shares": (ENCODER, ["--loss", "fused"]),
+    "further": (LATENT, ["--mtp", "2", "--loss", "vocabulary-parallel"]),
 }
 GRAPHS = {
     "mlp": mlp(),
@@ -131,6 +135,9 @@ CASES = [  # graph, devices, options
     ("sums", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("sums", 8, ["--hybrid", "tp=2,dp=4"]),
     ("class", 4, ["--hybrid", "dp=2,tp=2,mbs=2", *GENERIC]), ("class", 4, []),
     ("shares", 4, ["--hybrid", "dp=2,tp=2", *GENERIC]), ("shares", 4, []),
+    # Two layers behind the others, whose words and head are those of the first and last stage.
+    ("further", 2, ["--hybrid", "tp=2,mbs=4", *GENERIC]), ("further", 4, ["--hybrid", "dp=2,pp=2,mbn=2", *GENERIC]),
+    ("further", 4, ["--hybrid", "dp=4,ep=2"]),
     ("views", 4, GENERIC), ("views", 4, []),
     ("cnn", 12, []), ("cnn", 6, GENERIC), ("cnn", 3, ["--micro-batches", "2", *DEAL]),
     ("cnn_halo", 12, []), ("cnn_halo", 12, GENERIC), ("cnn_rows", 4, ["--micro-batches", "2"]),

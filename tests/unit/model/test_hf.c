@@ -256,6 +256,65 @@ START_LOOP_TEST(built_as_computed, AP_COUNT(rows))
 }
 END_TEST
 
+/* Each layer behind the main model has one more block with experts, a product of twice as many columns, three norms,
+ * and the words' head once more, of which table and head are the main model's. */
+START_LOOP_TEST(further_tokens_are_predicted, 4)
+{
+	static const char *const names[2][2][5] = {
+		{{"model.layers.4.enorm.weight", "model.layers.4.hnorm.weight", "model.layers.4.eh_proj.weight",
+			"model.layers.4.shared_head.norm.weight", "model.layers.4.self_attn.q_a_proj.weight"},
+		{"model.layers.5.enorm.weight", "model.layers.5.mlp.experts.up_proj.weight",
+			"model.layers.5.input_layernorm.weight", "model.layers.5.shared_head.norm.weight",
+			"model.layers.5.mlp.gate.e_score_correction_bias"}},
+		{{"model.mtp_hidden_fusers.0.norm_emb.weight", "model.mtp_hidden_fusers.0.norm.weight",
+			"model.mtp_hidden_fusers.0.dense.weight", "model.mtp_norms.0.weight",
+			"model.layers.4.attention.q2l_proj.weight"},
+		{"model.mtp_hidden_fusers.1.dense.weight", "model.mtp_norms.1.weight",
+			"model.layers.5.feed_forward.routed_experts.ffn.w2.weight",
+			"model.layers.5.attention_norm.weight", "model.mtp_hidden_fusers.1.norm_emb.weight"}}};
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true, .further = 1 + _i % 2,
+		.names = _i / 2 ? AP_NAMES_MINDFORMERS : AP_NAMES_HF, .dtype = AP_DTYPE_COUNT, .name = "net"};
+	const struct row *r = rows;
+	struct row deep;
+	const struct ap_graph *g;
+	struct ap_hf_net net;
+	struct ap_model *m;
+	char *text;
+	int64_t n = o.further;
+	double want;
+
+	while (strcmp(r->type, "deepseek_v3") != 0)
+		r++;
+	text = ap_arena_strdup(arena, config(r));
+	*(strstr(text, "num_nextn_predict_layers\": 0") + strlen("num_nextn_predict_layers\": ")) = '2';
+	ck_assert_int_eq(read_net(text, &o, &net), AP_OK);
+	ck_assert_str_eq(messages(), "");
+	m = net.make(arena, net.dimensions);
+	deep = *r;
+	deep.l += n;
+	ck_assert_int_eq(ap_model_parameters(m), parameters(&deep) + n * (3 * r->h + 2 * r->h * r->h));
+	g = load(m);
+	want = flops(&deep) + 2. * (double)(n * (2 * r->h * r->h + r->v * r->h));
+	ck_assert(fabs(work(g) / (BATCH * SEQUENCE) / want - 1) < 0.0001);
+	ck_assert_str_eq(g->tensor[g->loss].name, "loss");
+	for (int64_t j = 0; j < n; j++)
+		for (int i = 0; i < 5; i++)
+			(void)ap_model_find(m, names[_i / 2][j][i]);
+}
+END_TEST
+
+START_TEST(further_tokens_there_are)
+{
+	const struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true, .further = 1,
+		.dtype = AP_FLOAT16, .name = "net"};
+	struct ap_hf_net net;
+
+	ck_assert_int_eq(read_net(config(&rows[0]), &o, &net), AP_USAGE);
+	ck_assert_msg(strstr(messages(), "--mtp 1: of layers that predict tokens behind the next there are 0"), "%s",
+		messages());
+}
+END_TEST
+
 /* What is kept of all classes of each token for the backward pass, in tensors of float32: the logits alone, or
  * each operator's own. Only the operators that are cut by classes have parts of them. */
 START_LOOP_TEST(losses_keep_what_they_say, AP_LOSSES)
