@@ -31,6 +31,7 @@
 #include "graph/again.h"
 #include "hw/builtin.h"
 #include "model/families.h"
+#include "model/launched.h"
 
 enum { EXIT_USAGE = 2, EXIT_CSV = 3, EXIT_IO = 6 };
 
@@ -357,12 +358,27 @@ static const struct generator { /* which network a row is; the first that goes w
 };
 
 
+/* What networks with latent attention have that no column says, by their hidden units. */
+static const struct latent {
+	int64_t hidden;
+	int64_t query, key, turned, plain, value; /* units: compressed queries (0: they are not), keys and
+	                                             values; of a head, with positions, without, of values */
+	int64_t shared; /* experts of every token */
+	int64_t dense, layers; /* leading layers without experts, and all; one that is cut has its share */
+} latents[] = {
+	{2048, 0, 512, 64, 128, 128, 2, 1, 27}, /* DeepSeek-V2-Lite */
+	{5120, 1536, 512, 64, 128, 128, 2, 1, 60}, /* DeepSeek-V2 */
+	{7168, 1536, 512, 64, 128, 128, 1, 3, 61}, /* DeepSeek-V3 */
+};
+
 struct run { /* a row as it is evaluated */
 	const struct device *device;
 	const struct framework *framework;
 	const struct precision *precision;
 	const struct generator *generator;
 	struct ap_model_params params;
+	const struct latent *latent; /* NULL: attention is not latent */
+	int64_t dense_inner; /* units of the feed-forward part of a layer without experts */
 	int64_t devices, per_node, dp, tp, pp, vpp, cp, ep, mbs, batch, zero;
 	bool sp;
 	double network_Bps; /* of a device; 0: as in the profile */
@@ -468,12 +484,17 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 		((why = dimension(f, "experts", f->experts, 1 << 14, &p->experts)) ||
 		(why = dimension(f, "topk", f->topk, p->experts, &p->active))))
 		return why;
-	if (!strcmp(f->head_dim, "MLA"))
-		BECAUSE(f, "no generator of multi-head latent attention");
-	p->head_size = whole(f->head_dim, 0);
+	for (size_t i = 0; i < AP_COUNT(latents) && !strcmp(f->head_dim, "MLA"); i++)
+		if (latents[i].hidden == p->hidden && takes & AP_MODEL_EXPERTS)
+			run->latent = &latents[i];
+	if (!strcmp(f->head_dim, "MLA") && !run->latent)
+		BECAUSE(f, "nothing is known of the latent attention of this network: %s", f->model);
+	if (run->latent && (why = dimension(f, "ffn", f->ffn, 1 << 24, &run->dense_inner)))
+		return why;
+	p->head_size = run->latent ? run->latent->plain + run->latent->turned : whole(f->head_dim, 0);
 	if (!p->head_size)
 		p->head_size = p->hidden / p->heads;
-	p->kv_heads = whole(f->kv_heads, p->heads);
+	p->kv_heads = run->latent ? p->heads : whole(f->kv_heads, p->heads);
 	if (p->head_size < 1 || p->kv_heads < 1 || p->heads % p->kv_heads)
 		BECAUSE(f, "heads %s, kv_heads %s, head_dim %s", f->heads, f->kv_heads, f->head_dim);
 	if ((takes & AP_MODEL_KV_HEADS) && p->head_size % 2)
@@ -892,9 +913,58 @@ static const char *first_error(const struct facts *f, const struct autopar *a)
 	return "no plan";
 }
 
+/* A network with latent attention, said as Megatron's arguments would say it. */
+static struct ap_model *make_latent(struct ap_ctx *ctx, const struct run *run)
+{
+	const struct ap_model_params *p = &run->params;
+	const struct latent *l = run->latent;
+	const struct { const char *name; int64_t n; } counts[] = {{"num_layers", p->layers},
+		{"hidden_size", p->hidden}, {"num_attention_heads", p->heads},
+		{"ffn_hidden_size", run->dense_inner}, {"padded_vocab_size", p->vocabulary},
+		{"seq_length", p->sequence}, {"kv_lora_rank", l->key}, {"qk_pos_emb_head_dim", l->turned},
+		{"qk_head_dim", l->plain}, {"v_head_dim", l->value}, {"num_experts", p->experts},
+		{"moe_router_topk", p->active}, {"moe_ffn_hidden_size", p->inner},
+		{"moe_shared_expert_intermediate_size", l->shared * p->inner}, {"q_lora_rank", l->query},
+		{"moe_expert_capacity_factor", (int64_t)p->capacity}};
+	static const char *const on[] = {"multi_latent_attention", "swiglu", "disable_bias_linear",
+		"untie_embeddings_and_output_weights"};
+	const struct ap_launched_options asked = {.batch = p->batch, .dtype = p->dtype, .flash = p->flash,
+		.small = !p->flash, .name = p->name};
+	int64_t dense = (l->dense * p->layers + l->layers - 1) / l->layers;
+	struct ap_hf_net net;
+	struct ap_json *doc;
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, ctx->arena);
+	ap_jw_str_init(&w, &text, 0);
+	ap_jw_obj(&w);
+	for (size_t i = 0; i < AP_COUNT(counts); i++)
+		if (counts[i].n)
+			ap_jw_kint(&w, counts[i].name, counts[i].n);
+	for (size_t i = 0; i < AP_COUNT(on); i++)
+		ap_jw_kbool(&w, on[i], true);
+	ap_jw_kstr(&w, "position_embedding_type", "rope");
+	ap_jw_kstr(&w, "normalization", "RMSNorm");
+	ap_jw_key(&w, "moe_layer_freq");
+	ap_jw_arr(&w);
+	for (int64_t i = 0; i < p->layers; i++)
+		ap_jw_int(&w, i >= dense);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	if (ap_json_parse(ctx, "arguments", text.s, text.len, 0, &doc) != AP_OK ||
+		ap_launched_megatron(ctx, doc, &asked, &net) != AP_OK)
+		die(EXIT_IO, p->name, ap_diag_text(ctx->diag, 0, NULL, NULL));
+	return net.make(ctx->arena, net.dimensions);
+}
+
 static const char *network_text(struct ap_arena *arena, const struct run *run, size_t *len)
 {
-	struct ap_model *m = ap_model_family_find(run->generator->kind)->make(arena, &run->params);
+	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
+		.diag = ap_diag_create(arena, false)};
+	struct ap_model *m = run->latent ? make_latent(&ctx, run)
+		: ap_model_family_find(run->generator->kind)->make(arena, &run->params);
 	struct ap_str s;
 
 	for (int64_t i = 0; run->every_second && i < run->params.layers; i++)
@@ -903,6 +973,7 @@ static const char *network_text(struct ap_arena *arena, const struct run *run, s
 				ap_arena_printf(arena, "%s.%d", run->generator->blocks, (int)i));
 	ap_str_init(&s, arena);
 	ap_model_write(m, ap_str_take, &s);
+	ap_arena_destroy(ctx.scratch);
 	*len = s.len;
 	return s.s;
 }
