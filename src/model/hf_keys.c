@@ -173,6 +173,18 @@ enum ap_model_activation ap_hf_activation(struct ap_hf_keys *r, bool plain)
 	return plain ? AP_MODEL_GELU : AP_MODEL_SWIGLU;
 }
 
+/* What asks for the products that a configuration's weights were made for. */
+static const char *in_8_bits(const struct ap_jv *quantized)
+{
+	const struct ap_jv *method = ap_jv_get(quantized, "quant_method");
+
+	if (!method || ap_jv_type(method) != AP_JSTRING || strcmp(ap_jv_str(method), "fp8") != 0)
+		return "";
+	return ap_jv_get(quantized, "weight_block_size")
+		? ", and --fp8-format e4m3 --fp8-recipe blockwise for products in 8 bits"
+		: ", and --fp8-format e4m3 --fp8-recipe tensorwise for products in 8 bits";
+}
+
 enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out)
 {
 	const struct ap_jv *v = ap_hf_one_of(r, (ap_hf_keys_of){"torch_dtype", "dtype"});
@@ -185,7 +197,7 @@ enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, 
 	if (quantized)
 		return AP_HF_FAULT(r, quantized, "model-known",
 			"quantized weights are not trained; give --dtype for the type "
-			"of weights and activations");
+			"of weights and activations%s", in_8_bits(quantized));
 	*out = v ? t : AP_BFLOAT16;
 	if (v && (t == AP_DTYPE_COUNT || !ap_dtype_is_float(t) || ap_dtype_is_float8(t)))
 		return AP_HF_FAULT(r, v, "key-range", "expected \"float16\", \"bfloat16\" or \"float32\"");

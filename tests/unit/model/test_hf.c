@@ -865,7 +865,12 @@ static const struct damage {
 		"/layer_types/0: no graph is built of layers of type \"linear_attention\"", AP_MEANING},
 	{"\"vocab_size\"", "\"layer_types\": [\"full_attention\"], \"vocab_size\"", "1 types for 2 layers", AP_MEANING},
 	{"\"vocab_size\"", "\"quantization_config\": {\"quant_method\": \"fp8\"}, \"vocab_size\"",
-		"/quantization_config: quantized weights are not trained; give --dtype", AP_MEANING},
+		"/quantization_config: quantized weights are not trained; give --dtype for the "
+		"type of weights and activations, and --fp8-format e4m3 --fp8-recipe tensorwise for products in 8", AP_MEANING},
+	{"\"vocab_size\"", "\"quantization_config\": {\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128]}, "
+		"\"vocab_size\"", "e4m3 --fp8-recipe blockwise for products in 8 bits", AP_MEANING},
+	{"\"vocab_size\"", "\"quantization_config\": {\"quant_method\": \"mxfp4\"}, \"vocab_size\"",
+		"give --dtype for the type of weights and activations [", AP_MEANING},
 	{"bfloat16", "int8", ":9:16: /torch_dtype: expected \"float16\", \"bfloat16\" or \"float32\"", AP_MEANING},
 	{"4096", "131072", ":8:28: /max_position_embeddings: the model takes up to 131072 tokens; --sequence has to say",
 		AP_USAGE},
