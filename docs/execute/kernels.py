@@ -270,6 +270,9 @@ def bias_add(site, x, b):
 def gather(site, table, index):
     """A rank looks up the rows that it holds, from in_first on; the others give zeroes."""
     axis = site.get("axis", default=0) % len(table.shape)
+    if site.get("batch_dims", default=0):
+        assert site.get("batch_dims") == axis == 1
+        return [table.take((np.arange(len(raw(index))).reshape(-1, *[1] * (raw(index).ndim - 1)), raw(index)))]
     at = raw(index) - site.in_first[0][axis]
     here = (at >= 0) & (at < table.shape[axis])
     rows = table.take((*[slice(None)] * axis, np.where(here, at, 0)))
@@ -313,6 +316,21 @@ def seats(site, index, places, first=0, experts=None):
                     seat[b, s, k] = s // each * capacity + used[e]
                 used[e] += 1
     return seat
+
+
+def topk_router(site, index):
+    """The token at each place of an expert, and the place of each token's experts among all places; from 1
+    on, 0 where there is none."""
+    samples, experts, places = site.out_shape[0]
+    token, place = np.zeros((samples, experts, places)), np.zeros(raw(index).shape)
+    for b, chosen in enumerate(raw(index)):
+        used = [0] * experts
+        for s, k in np.ndindex(*chosen.shape):
+            e = chosen[s, k]
+            if used[e] < places:
+                token[b, e, used[e]], place[b, s, k] = s + 1, e * places + used[e] + 1
+            used[e] += 1
+    return [Var(token.astype(int), index.tape), Var(place.astype(int), index.tape)]
 
 
 def moe_dispatch(site, x, index):
@@ -545,5 +563,6 @@ KERNELS = {
     "Tanh": elementwise(Var.tanh),
     "Tile": tile,
     "TopK": topk,
+    "TopKRouter": topk_router,
     "Transpose": transpose,
 }

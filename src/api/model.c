@@ -19,6 +19,8 @@
 #include "model/families.h"
 #include "model/hf.h"
 #include "model/launched.h"
+#include "route/route.h"
+#include "shard/step.h"
 
 #define SUFFIX ".json"
 
@@ -376,6 +378,8 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.batch = set->batch,
 		.sequence = set->sequence,
 		.flash = set->attention != AP_ATTENTION_SMALL,
+		.experts = ap_route_at((size_t)set->executor)->executor == AP_EXECUTOR_MINDSPORE
+			? AP_EXPERTS_GATHERED : AP_EXPERTS_MOVED,
 		.dtype = dtype_of(set),
 		.loss = loss_of(set),
 		.further = set->mtp,

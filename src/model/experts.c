@@ -123,7 +123,7 @@ static ap_id rate(const struct experts *l, const char *scope, const char *param,
 	struct ap_model *m = l->m;
 	const char *router = ap_model_name(m, param, p->names->router);
 
-	if (p->way == AP_EXPERTS_MASKED)
+	if (p->way != AP_EXPERTS_MOVED)
 		x = ap_model_cast(m, scope, x, AP_FLOAT32, "router.in");
 	x = ap_model_linear(m, ap_model_scope(m, scope, "dense-Dense"), router, x, p->count, "router.rows");
 	if (p->bias) {
@@ -313,6 +313,52 @@ static ap_id moved(const struct experts *l, const char *scope, const char *param
 	return ap_model_reshape(m, scope, y, ap_model_shape(m, x), "collected.rows");
 }
 
+/* Rows [B,N,H] at indices [B,..]. */
+static ap_id look_up(const struct experts *l, const char *scope, ap_id x, ap_id at, const char *name)
+{
+	struct ap_shape s = ap_model_shape(l->m, at);
+	struct ap_model_op op = {.scope = scope, .type = "Gather", .nin = 2, .in = {x, at},
+		.nattr = 2, .attr = {AP_MODEL_INT("axis", 1), AP_MODEL_INT("batch_dims", 1)}};
+
+	s.dtype = l->dtype;
+	s.dim[s.rank++] = l->hidden;
+	return ap_model_op_one(l->m, op, name, s);
+}
+
+/* As MindFormers does it: TopKRouter counts the tokens of each expert and says which row is where. */
+static ap_id gathered(const struct experts *l, const char *scope, const char *param, ap_id x)
+{
+	const struct ap_experts *p = l->p;
+	struct ap_model *m = l->m;
+	const char *router = ap_model_scope(m, scope, "router-Router");
+	const char *ffn = ap_model_scope(m, scope, "ffn-MoEFeedForward");
+	struct ap_model_op seat = {.scope = router, .type = "TopKRouter", .nin = 1, .nout = 2, .nattr = 2,
+		.attr = {AP_MODEL_INT("capacity", room(l)), AP_MODEL_INT("expert_num", p->count)},
+		.out = {{"seats", AP_MODEL_SHAPE(AP_INT32, l->batch, p->count, room(l))},
+			{"seats.rows", AP_MODEL_SHAPE(AP_INT32, l->batch, l->sequence, p->active)}}};
+	ap_id weights, places, zeros, y;
+
+	seat.in[0] = rate(l, router, param, x, &weights);
+	places = ap_model_op(m, &seat);
+	weights = ap_model_cast(m, router, weights, l->dtype, "weights.cast");
+	weights = ap_model_reshape(m, router, weights, AP_MODEL_SHAPE(l->dtype, l->batch, l->sequence,
+		p->active, 1), "weights.column");
+	y = ap_model_reshape(m, scope, x, l->tokens, "tokens");
+	/* what a place without a token, and a token without a place, look up: a row before the others */
+	zeros = ap_model_slice(m, scope, y, 1, 0, 1, "tokens.first");
+	zeros = ap_model_binary(m, scope, "Mul", zeros, ap_model_number(m, "zero", l->dtype), "tokens.none");
+	y = ap_model_concat(m, scope, zeros, y, 1, "tokens.padded");
+	y = look_up(l, scope, y, places, "dealt");
+	y = experts(l, ffn, ap_model_name(m, param, p->names->experts), y);
+	y = ap_model_reshape(m, ffn, y, AP_MODEL_SHAPE(l->dtype, l->batch, p->count * room(l), l->hidden),
+		"answers");
+	y = ap_model_concat(m, scope, zeros, y, 1, "answers.padded");
+	y = look_up(l, scope, y, places + 1, "answers.tokens");
+	y = ap_model_binary(m, scope, "Mul", y, weights, "answers.weighted");
+	y = ap_model_reduce_axis(m, scope, "ReduceSum", y, 2, false, "collected");
+	return ap_model_reshape(m, scope, y, ap_model_shape(m, x), "collected.rows");
+}
+
 static ap_id masked(const struct experts *l, const char *scope, const char *param, ap_id x)
 {
 	const struct ap_experts *p = l->p;
@@ -345,7 +391,9 @@ ap_id ap_model_experts(struct ap_model *m, const struct ap_experts *e, const cha
 {
 	struct experts l = {.m = m, .p = e, .tokens = tokens, .batch = tokens.dim[0],
 		.sequence = tokens.dim[1], .hidden = tokens.dim[2], .dtype = tokens.dtype};
-	ap_id y = (e->way == AP_EXPERTS_MOVED ? moved : masked)(&l, scope, param, rows), z;
+	static ap_id (*const ways[])(const struct experts *, const char *, const char *, ap_id) = {
+		[AP_EXPERTS_MASKED] = masked, [AP_EXPERTS_GATHERED] = gathered, [AP_EXPERTS_MOVED] = moved};
+	ap_id y = ways[e->way](&l, scope, param, rows), z;
 
 	if (!e->shared_inner)
 		return y;

@@ -10,8 +10,10 @@
 
 /* How tokens get to their experts. */
 enum ap_experts_way {
-	AP_EXPERTS_MASKED, /* a product with a mask of places, and one back: operators that MindSpore cuts */
-	AP_EXPERTS_MOVED /* MoeDispatch and MoeCombine, as dispatchers of other software do it */
+	AP_EXPERTS_MOVED, /* MoeDispatch and MoeCombine, as dispatchers of other software do it */
+	AP_EXPERTS_MASKED, /* a product with a mask of places, and one back */
+	AP_EXPERTS_GATHERED /* rows looked up there and back, at the places of TopKRouter: operators that
+	                       MindSpore cuts, of samples with all of their tokens */
 };
 
 enum ap_experts_score {

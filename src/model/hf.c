@@ -768,7 +768,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	AP_TRY(ap_hf_sequence(r, o, a->positions, d->positions, &d->sequence));
 	read_windows(r, d);
 	if (d->experts.count)
-		d->experts.way = AP_EXPERTS_MOVED;
+		d->experts.way = o->experts;
 	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
 	return AP_OK;
 }

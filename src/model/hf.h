@@ -4,6 +4,7 @@
 #define AP_MODEL_HF_H
 
 #include "base/json.h"
+#include "model/experts.h"
 #include "model/loss.h"
 #include "model/model.h"
 
@@ -21,6 +22,7 @@ struct ap_hf_options {
 	enum ap_hf_names names;
 	int64_t further; /* layers that predict tokens behind the next, of those that the configuration has */
 	bool flash;
+	enum ap_experts_way experts;
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
 	const char *name; /* of the graph */
 };

@@ -489,7 +489,7 @@ static void mindformers_experts(struct ap_hf_keys *r, const struct ap_jv *sectio
 	room = ap_hf_member(r, "capacity_factor");
 	*e = (struct ap_experts){.names = !legacy ? &megatron_experts[1]
 		: d->latent.key ? &ap_mindformers_deepseek_experts : &ap_mindformers_llama_experts,
-		.way = AP_EXPERTS_MOVED, .count = ap_hf_count(r, counts, AP_HF_MOST, 1),
+		.way = AP_EXPERTS_GATHERED, .count = ap_hf_count(r, counts, AP_HF_MOST, 1),
 		.active = ap_hf_count(r, actives, AP_HF_MOST, 1),
 		.inner = ap_hf_count(r, widths, AP_HF_MOST, d->inner), .rescale = true,
 		.activation = d->activation};

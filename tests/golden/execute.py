@@ -52,6 +52,9 @@ CONFIGS = {  # configurations of Hugging Face, and options of import
     "class": ({**DECODER, "model_type": "llama"}, ["--loss", "fused"]),
     "shares": (ENCODER, ["--loss", "fused"]),
     "further": (LATENT, ["--mtp", "2", "--loss", "vocabulary-parallel"]),
+    # TopKRouter, and look-ups there and back, as MindSpore has them.
+    "rows": ({**DECODER, "model_type": "mixtral", "num_hidden_layers": 1, "num_local_experts": 4,
+              "num_experts_per_tok": 2, "hidden_act": "silu"}, ["--executor", "mindspore"]),
 }
 GRAPHS = {
     "mlp": mlp(),
@@ -129,6 +132,8 @@ CASES = [  # graph, devices, options
     ("places", 8, ["--hybrid", "dp=4,tp=2,ep=4,sp=1,mbs=1", *GENERIC]),
     ("places", 8, ["--hybrid", "dp=2,tp=2,cp=2,ep=4,etp=1,sp=1,mbs=2", *GENERIC]),
     ("places", 8, ["--hybrid", "dp=4,cp=2,ep=4,mbs=2", *DEAL, *GENERIC]), ("places", 4, []),
+    ("rows", 4, []), ("rows", 4, ["--hybrid", "dp=4,ep=4"]), ("rows", 8, ["--hybrid", "dp=4,tp=2,ep=2,mbs=1"]),
+    ("rows", 4, ["--hybrid", "dp=2,tp=2,ep=2", *GENERIC]),
     # A gate and what it weights are columns of one product.
     ("pair", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("pair", 4, ["--hybrid", "dp=1,tp=2,cp=2,mbs=1"]),
     # Losses of a cut vocabulary, of a whole one, of shares of classes.

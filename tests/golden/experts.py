@@ -21,6 +21,7 @@ CASES = [  # dp, tp, cp, ep, etp
     (4, 1, 2, 8, 1), (2, 1, 4, 8, 1), (4, 2, 2, 8, 2), (2, 4, 2, 16, 1), (8, 4, 1, 16, 1), (2, 2, 1, 4, 1),
 ]
 
+OWN = [(8, 1, 1, 8, 1), (4, 2, 1, 4, 2)]
 UNEVEN = [(8, 1, 1, 1, 1), (8, 1, 1, 8, 1), (16, 1, 1, 16, 1), (4, 2, 1, 4, 2), (4, 2, 1, 8, 1), (2, 1, 4, 8, 1)]
 
 
@@ -89,9 +90,31 @@ def check(folder, dp, tp, cp, ep, etp):
         assert size == dp * tp * cp // (ep * etp), f"{o['name']}: gradients among {size} devices"
 
 
+def check_mindspore(folder, dp, tp, cp, ep, etp):
+    """Operators of MindSpore alone, which exchange the same bytes for each product that reads them."""
+    config = {"model_type": "mixtral", "hidden_size": H, "intermediate_size": F, "num_hidden_layers": LAYERS,
+              "num_attention_heads": 8, "num_key_value_heads": 8, "num_local_experts": E, "num_experts_per_tok": K,
+              "vocab_size": 512, "max_position_embeddings": S, "torch_dtype": "bfloat16", "hidden_act": "silu"}
+    with open(f"{folder}/config.json", "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    run("evaluate", f"{folder}/config.json", "--batch", str(B), "--sequence", str(S), "--device-num", str(dp * tp),
+        "--chip", "ascend910b", "--hybrid", f"dp={dp},tp={tp},ep={ep},mbs=1", "--plan-out", f"{folder}/p.json")
+    with open(f"{folder}/p.json", encoding="utf-8") as file:
+        plan = json.load(file)
+    types = [o["type"] for o in plan["operators"]]
+    assert types.count("TopKRouter") == LAYERS and types.count("Gather") == 2 * LAYERS + 1
+    assert "MoeDispatch" not in types and "MoeCombine" not in types
+    moved = [r for r in plan["redistributions"] if r["tensor"].endswith(("dealt", "answers")) and r["steps"]]
+    assert [r["tensor"].split(".")[-1] for r in moved] == ["dealt", "dealt", "answers"] * LAYERS
+    for r in moved:
+        step = r["steps"][0]
+        assert len(r["steps"]) == 1 and step["kind"] == "AlltoAll" and step["axis"] == [tp, ep], r["steps"]
+        assert step["bytes_before"] == K * S * H * 2, step
+
+
 def main():
     failed = 0
-    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven):
+    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven), ("1", OWN, check_mindspore):
         with tempfile.TemporaryDirectory() as folder:
             run("model", "mixtral", "--layers", str(LAYERS), "--hidden", str(H), "--inner", str(F), "--heads", "8",
                 "--kv-heads", "8", "--experts", str(E), "--active", str(K), "--sequence", str(S), "--batch", str(B),
@@ -102,7 +125,7 @@ def main():
                 except AssertionError as e:
                     failed += 1
                     print(f"dp={case[0]} tp={case[1]} cp={case[2]} ep={case[3]} etp={case[4]}: {e}")
-    print(f"{len(CASES) + len(UNEVEN)} cases, {failed} failed")
+    print(f"{len(CASES) + len(UNEVEN) + len(OWN)} cases, {failed} failed")
     sys.exit(failed > 0)
 
 
