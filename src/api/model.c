@@ -383,6 +383,7 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.dtype = dtype_of(set),
 		.loss = loss_of(set),
 		.further = set->mtp,
+		.masked = set->masked_positions,
 		.names = (int)set->names == AP_NAMES_MINDFORMERS ? AP_NAMES_MINDFORMERS : AP_NAMES_HF,
 		.name = name,
 	};
@@ -390,6 +391,19 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 
 	AP_TRY(ap_hf_read(ctx, doc, &asked, &net));
 	return write_net(ctx, set, &net, name, out);
+}
+
+/* Reports settings that a launch says by itself. */
+static enum ap_status check_own(struct ap_ctx *ctx, const struct ap_settings *set, const char *path)
+{
+	static const enum ap_setting_id ids[] = {AP_SET_names, AP_SET_mtp, AP_SET_masked_positions};
+
+	for (size_t i = 0; i < AP_COUNT(ids); i++)
+		if (ap_setting_given(set, ids[i]))
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: %s says that itself; only a model's configuration takes it",
+				ap_setting_said(ctx, set, ids[i]), ap_diag_path(ctx->diag, path));
+	return ap_diag_status(ctx->diag);
 }
 
 enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -409,14 +423,7 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 	struct ap_json *doc;
 
 	AP_TRY(ap_launch_document(ctx, language, in->path, in->text, in->len, &doc));
-	if (ap_setting_given(set, AP_SET_mtp))
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"%s: %s says that itself; only a model's configuration takes it",
-			ap_setting_said(ctx, set, AP_SET_mtp), ap_diag_path(ctx->diag, in->path));
-	if (ap_setting_given(set, AP_SET_names))
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"%s: %s has names of its own; only a model's configuration takes it",
-			ap_setting_said(ctx, set, AP_SET_names), ap_diag_path(ctx->diag, in->path));
+	AP_TRY(check_own(ctx, set, in->path));
 	if (!set->batch)
 		return ap_path_fault(ctx, AP_USAGE, in->path, language == AP_LAUNCH_MEGATRON
 			? "says no samples of a step: neither global_batch_size, nor micro_batch_size with "
@@ -431,7 +438,7 @@ enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *
 	const char *what)
 {
 	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_loss, AP_SET_names,
-		AP_SET_mtp, AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
+		AP_SET_mtp, AP_SET_masked_positions, AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
 
 	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (set->origin[ids[i]] >= AP_FROM_CONFIG)

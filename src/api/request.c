@@ -433,7 +433,15 @@ enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, 
 	if (step->training)
 		AP_TRY(load_optimizer(ctx, set, doc, g, &step->optimizer));
 	AP_TRY(check_micro_batches(ctx, set, g));
-	return ap_software_get(ctx, set->software ? set->software : route->software, &step->software);
+	AP_TRY(ap_software_get(ctx, set->software ? set->software : route->software, &step->software));
+	if (set->master_dtype >= 0) {
+		struct ap_software *own = AP_NEW(ctx->arena, struct ap_software);
+
+		*own = *step->software;
+		own->master_bytes = set->master_dtype == 0 ? 0 : (int)sizeof(float);
+		step->software = own;
+	}
+	return AP_OK;
 }
 
 /* Fills *hybrid from stages and segments of o and the machine; sets o->micro_batches to those that

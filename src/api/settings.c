@@ -45,6 +45,7 @@ WORDS(attention, AP_ATTENTIONS(WORD))
 WORDS(kernels, AP_KERNELS(WORD))
 #define NARROW ": what is kept and updated has 16 bits; --fp8-format says that products run in 8"
 WORDS(dtype, "float16", "bfloat16", "float32", "!float8_e4m3fn" NARROW, "!float8_e5m2" NARROW)
+WORDS(master_dtype, "none", "float32")
 #undef NARROW
 WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
 

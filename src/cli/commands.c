@@ -137,7 +137,8 @@ static enum ap_status check_options(struct ap_run *run)
 {
 	static const enum ap_setting_id inputs[] = {AP_SET_device_num, AP_SET_devices_per_server,
 		AP_SET_devices_per_pod, AP_SET_chip, AP_SET_memory, AP_SET_software, AP_SET_batch,
-		AP_SET_sequence, AP_SET_attention, AP_SET_loss, AP_SET_names, AP_SET_mtp, AP_SET_dtype,
+		AP_SET_sequence, AP_SET_attention, AP_SET_loss, AP_SET_names, AP_SET_mtp,
+		AP_SET_masked_positions, AP_SET_dtype,
 		AP_SET_freeze, AP_SET_lora, AP_SET_micro_batches, AP_SET_search};
 
 	for (size_t i = 0; i < AP_COUNT(inputs); i++)

@@ -63,19 +63,35 @@ static ap_id attention_mask(const struct bert *l)
 	return ap_model_binary(m, scope, "Mul", x, ap_model_number(m, "mask_weight", l->e.dtype), "mask");
 }
 
+/* The words at the positions that are masked: [B,N,H]. */
+static ap_id masked(const struct bert *l, ap_id x)
+{
+	const struct ap_model_encoder *e = &l->e;
+	struct ap_shape at = AP_MODEL_SHAPE(AP_INT32, e->batch, l->p->masked);
+	struct ap_model_op op = {.scope = l->mlm, .type = "Gather", .nin = 2,
+		.in = {x, ap_model_input(e->m, "masked_lm_positions", at)}, .nattr = 2,
+		.attr = {AP_MODEL_INT("axis", 1), AP_MODEL_INT("batch_dims", 1)}};
+
+	return ap_model_op_one(e->m, op, "masked", AP_MODEL_SHAPE(e->dtype, e->batch, l->p->masked,
+		e->hidden));
+}
+
 /* Predicts words; the weights of words that were not masked are 0. */
 static ap_id word_loss(const struct bert *l, ap_id x)
 {
 	const struct ap_model_encoder *e = &l->e;
 	struct ap_model *m = e->m;
-	struct ap_shape rows = AP_MODEL_SHAPE(AP_INT32, e->batch * e->sequence);
-	struct ap_shape ids = AP_MODEL_SHAPE(AP_INT32, e->batch, e->sequence), real = ids;
+	int64_t words = l->p->masked ? l->p->masked : e->sequence;
+	struct ap_shape rows = AP_MODEL_SHAPE(AP_INT32, e->batch * words);
+	struct ap_shape ids = AP_MODEL_SHAPE(AP_INT32, e->batch, words), real = ids;
 	const char *dense = ap_model_scope(m, l->mlm, "dense-Dense");
 	ap_id labels = ap_model_input(m, "masked_lm_ids", ids), weights, bias, y;
 
 	real.dtype = AP_FLOAT32;
 	weights = ap_model_input(m, "masked_lm_weights", real);
-	y = ap_model_reshape(m, l->mlm, x, ap_model_encoder_rows(e), "rows");
+	if (l->p->masked)
+		x = masked(l, x);
+	y = ap_model_reshape(m, l->mlm, x, AP_MODEL_SHAPE(e->dtype, e->batch * words, e->hidden), "rows");
 	y = ap_model_dense(m, dense, l->names->word_dense, y, e->hidden, "dense");
 	y = ap_model_unary(m, ap_model_scope(m, dense, "activation-GELU"), "GeLU", y, "dense.gelu");
 	y = ap_model_encoder_norm(e, l->mlm, l->names->word_norm, y, "norm");

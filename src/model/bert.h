@@ -26,6 +26,7 @@ struct ap_bert {
 	int64_t positions, types; /* rows of their tables */
 	enum ap_model_activation activation; /* without a gate */
 	bool pooled; /* the first word's result passes the pooler */
+	int64_t masked; /* words of a sample that the head predicts, at positions that are inputs; 0: all */
 	bool words, sentences; /* heads; without any, the loss is the mean of what the pooler gives */
 	bool torch; /* norms have weight and bias */
 	enum ap_model_loss loss;

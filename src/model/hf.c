@@ -807,6 +807,8 @@ enum ap_status ap_hf_read(struct ap_ctx *ctx, const struct ap_json *doc, const s
 	AP_TRY(enter_text(&r, &settled));
 	settled.batch = o->batch ? o->batch : AP_HF_BATCH;
 	AP_TRY(ap_hf_encoder_read(&r, &settled, &known, out));
+	if (o->masked && (!known || strcmp(r.type, "bert") != 0))
+		return ap_hf_no_masks(&r);
 	if (known && o->further)
 		further_tokens(&r, o->further);
 	if (known && o->names == AP_NAMES_MINDFORMERS)

@@ -20,6 +20,7 @@ struct ap_hf_options {
 		unless that is large */
 	enum ap_model_loss loss;
 	enum ap_hf_names names;
+	int64_t masked; /* words of a sample that BERT predicts; 0: all */
 	int64_t further; /* layers that predict tokens behind the next, of those that the configuration has */
 	bool flash;
 	enum ap_experts_way experts;

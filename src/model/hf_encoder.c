@@ -106,6 +106,13 @@ static enum ap_status read_bert(struct ap_hf_keys *r, const struct ap_hf_options
 	pass_over(r, idle);
 	AP_TRY(ap_hf_dtype(r, o, &b->dtype));
 	AP_TRY(ap_hf_sequence(r, o, 512, true, &b->sequence));
+	b->masked = b->words ? o->masked : 0;
+	if (b->masked > b->sequence)
+		return ap_json_report(r->ctx, r->doc, NULL, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--masked-positions %" PRId64 ": a sample has %" PRId64 " tokens", b->masked,
+			b->sequence);
+	if (b->masked < o->masked)
+		return ap_hf_no_masks(r);
 	*out = (struct ap_hf_net){make_bert, b, largest((double)b->batch * (double)b->sequence,
 		(double)b->hidden + (double)b->inner + (double)b->vocabulary,
 		(double)b->batch * (double)b->heads * (double)b->sequence * (double)b->sequence,

@@ -185,6 +185,13 @@ static const char *in_8_bits(const struct ap_jv *quantized)
 		: ", and --fp8-format e4m3 --fp8-recipe tensorwise for products in 8 bits";
 }
 
+enum ap_status ap_hf_no_masks(struct ap_hf_keys *r)
+{
+	return ap_json_report(r->ctx, r->doc, NULL, AP_ERROR, AP_USAGE, NULL, NULL,
+		"--masked-positions: the model predicts no masked words, as BertForMaskedLM and "
+		"BertForPreTraining do");
+}
+
 enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out)
 {
 	const struct ap_jv *v = ap_hf_one_of(r, (ap_hf_keys_of){"torch_dtype", "dtype"});

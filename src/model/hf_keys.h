@@ -58,6 +58,9 @@ enum ap_status ap_hf_sequence(struct ap_hf_keys *r, const struct ap_hf_options *
 /* The activation of the feed-forward part; plain: without a gate. */
 enum ap_model_activation ap_hf_activation(struct ap_hf_keys *r, bool plain);
 
+/* Reports that --masked-positions is for models that predict masked words. */
+enum ap_status ap_hf_no_masks(struct ap_hf_keys *r);
+
 /* The element type of weights and activations. */
 enum ap_status ap_hf_dtype(struct ap_hf_keys *r, const struct ap_hf_options *o, enum ap_dtype *out);
 

@@ -51,6 +51,7 @@ CONFIGS = {  # configurations of Hugging Face, and options of import
     "sums": ({**DECODER, "model_type": "llama"}, ["--loss", "vocabulary-parallel"]),
     "class": ({**DECODER, "model_type": "llama"}, ["--loss", "fused"]),
     "shares": (ENCODER, ["--loss", "fused"]),
+    "masked": (ENCODER, ["--masked-positions", "2", "--loss", "vocabulary-parallel"]),
     "further": (LATENT, ["--mtp", "2", "--loss", "vocabulary-parallel"]),
     # TopKRouter, and look-ups there and back, as MindSpore has them.
     "rows": ({**DECODER, "model_type": "mixtral", "num_hidden_layers": 1, "num_local_experts": 4,
@@ -140,6 +141,8 @@ CASES = [  # graph, devices, options
     ("sums", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("sums", 8, ["--hybrid", "tp=2,dp=4"]),
     ("class", 4, ["--hybrid", "dp=2,tp=2,mbs=2", *GENERIC]), ("class", 4, []),
     ("shares", 4, ["--hybrid", "dp=2,tp=2", *GENERIC]), ("shares", 4, []),
+    # Words at positions of each sample are predicted.
+    ("masked", 4, ["--hybrid", "dp=2,tp=2", *GENERIC]), ("masked", 4, []),
     # Two layers behind the others, whose words and head are those of the first and last stage.
     ("further", 2, ["--hybrid", "tp=2,mbs=4", *GENERIC]), ("further", 4, ["--hybrid", "dp=2,pp=2,mbn=2", *GENERIC]),
     ("further", 4, ["--hybrid", "dp=4,ep=2"]),

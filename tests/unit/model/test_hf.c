@@ -315,6 +315,48 @@ START_TEST(further_tokens_there_are)
 }
 END_TEST
 
+/* The head that predicts words works on those that are masked alone: a product of hidden by hidden units, one of
+ * hidden units by all words. */
+START_TEST(masked_words)
+{
+	static const char head[] = "{\"model_type\": \"bert\", \"hidden_size\": 48, \"num_hidden_layers\": 2, "
+		"\"num_attention_heads\": 4, \"intermediate_size\": 96, \"vocab_size\": 700, \"hidden_act\": \"gelu\", "
+		"\"max_position_embeddings\": 64, \"architectures\": [\"";
+	enum { MASKED = 10, HIDDEN = 48, WORDS = 700 };
+	static const struct {
+		const char *class;
+		int64_t masked;
+		const char *fault;
+	} cases[] = {{"BertForMaskedLM", MASKED, NULL}, {"BertForPreTraining", MASKED, NULL},
+		{"BertModel", MASKED, "--masked-positions: the model predicts no masked words"},
+		{"BertForMaskedLM", SEQUENCE + 1, "--masked-positions 65: a sample has 64 tokens"}};
+
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
+		struct ap_hf_options o = {.batch = BATCH, .sequence = SEQUENCE, .flash = true, .dtype = AP_FLOAT16,
+			.name = "net"};
+		const char *text = ap_arena_printf(arena, "%s%s\"]}", head, cases[i].class);
+		struct ap_hf_net net;
+		struct ap_model *all, *some;
+
+		ck_assert_int_eq(read_net(text, &o, &net), AP_OK);
+		all = net.make(arena, net.dimensions);
+		o.masked = cases[i].masked;
+		if (cases[i].fault) {
+			ck_assert_int_eq(read_net(text, &o, &net), AP_USAGE);
+			ck_assert_msg(strstr(messages(), cases[i].fault), "%s", messages());
+			ctx.diag = ap_diag_create(arena, false);
+			continue;
+		}
+		ck_assert_int_eq(read_net(text, &o, &net), AP_OK);
+		some = net.make(arena, net.dimensions);
+		ck_assert_int_eq(ap_model_parameters(some), ap_model_parameters(all));
+		ck_assert_double_eq_tol(work(load(all)) - work(load(some)),
+			2. * BATCH * (SEQUENCE - MASKED) * (HIDDEN * HIDDEN + WORDS * HIDDEN), 0.5);
+		ck_assert_int_eq(ap_model_shape(some, ap_model_find(some, "masked_lm_positions")).dim[1], MASKED);
+	}
+}
+END_TEST
+
 /* What is kept of all classes of each token for the backward pass, in tensors of float32: the logits alone, or
  * each operator's own. Only the operators that are cut by classes have parts of them. */
 START_LOOP_TEST(losses_keep_what_they_say, AP_LOSSES)
