@@ -406,19 +406,28 @@ static enum ap_status check_own(struct ap_ctx *ctx, const struct ap_settings *se
 	return ap_diag_status(ctx->diag);
 }
 
-enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *set,
-	enum ap_launch_language language, const struct ap_input *in, struct ap_input *out)
+/* Reads the network of a launch. */
+static enum ap_status read_launch(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_json *doc, int64_t batch, struct ap_hf_net *out)
 {
-	const char *name = ap_file_base(in->path);
 	const struct ap_launched_options asked = {
-		.batch = set->batch,
+		.batch = batch,
 		.sequence = set->sequence,
 		.flash = set->attention == AP_ATTENTION_FLASH,
 		.small = set->attention == AP_ATTENTION_SMALL,
 		.dtype = dtype_of(set),
 		.loss = loss_of(set),
-		.name = name,
+		.name = ap_file_base(ap_json_file(doc)),
 	};
+
+	return (language == AP_LAUNCH_MEGATRON ? ap_launched_megatron : ap_launched_mindformers)(ctx, doc,
+		&asked, out);
+}
+
+enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_input *in, struct ap_input *out)
+{
+	const char *name = ap_file_base(in->path);
 	struct ap_hf_net net;
 	struct ap_json *doc;
 
@@ -429,9 +438,21 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 			? "says no samples of a step: neither global_batch_size, nor micro_batch_size with "
 			"the number of devices; expected --batch"
 			: "says no samples of a step: no batch_size in runner_config; expected --batch");
-	AP_TRY((language == AP_LAUNCH_MEGATRON ? ap_launched_megatron : ap_launched_mindformers)(ctx, doc,
-		&asked, &net));
+	AP_TRY(read_launch(ctx, set, language, doc, set->batch, &net));
 	return write_net(ctx, set, &net, name, out);
+}
+
+int64_t ap_model_launch_parameters(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_input *in)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	struct ap_hf_net net;
+	struct ap_json *doc;
+
+	if (ap_launch_document(&quiet, language, in->path, in->text, in->len, &doc) != AP_OK ||
+		read_launch(&quiet, set, language, doc, 1, &net) != AP_OK)
+		return 0;
+	return ap_model_parameters(net.make(ctx->arena, net.dimensions));
 }
 
 enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,

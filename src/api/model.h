@@ -26,6 +26,11 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *set,
 	enum ap_launch_language language, const struct ap_input *in, struct ap_input *out);
 
+/* Elements of the parameters of that network; 0 if the file describes none that is built. Issues no
+ * messages. */
+int64_t ap_model_launch_parameters(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_input *in);
+
 /* AP_USAGE if settings are given that only describe samples of a model's configuration. path: what is read
  * instead, an operator graph or a dump (what). */
 enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,

@@ -64,6 +64,48 @@ static bool says_network(const struct ap_settings *set, const char *path)
 	return (set->config && !strcmp(set->config, path)) || (set->against && !strcmp(set->against, path));
 }
 
+/* Elements of all parameters that a graph's document lists; 0 if it is no such document. */
+static double listed_parameters(const struct ap_json *doc)
+{
+	const struct ap_jv *root = ap_json_root(doc), *list = ap_jv_type(root) == AP_JOBJECT
+		? ap_jv_get(root, "parameters") : NULL;
+	double sum = 0;
+
+	for (const struct ap_jv *p = list && ap_jv_type(list) == AP_JARRAY ? ap_jv_first(list) : NULL; p;
+		p = ap_jv_next(p)) {
+		const struct ap_jv *shape = ap_jv_type(p) == AP_JOBJECT ? ap_jv_get(p, "shape") : NULL;
+		double n = shape && ap_jv_type(shape) == AP_JARRAY ? 1 : 0;
+
+		for (const struct ap_jv *d = n > 0 ? ap_jv_first(shape) : NULL; d; d = ap_jv_next(d))
+			n *= ap_jv_type(d) == AP_JNUMBER ? ap_jv_double(d) : 0;
+		sum += n;
+	}
+	return sum;
+}
+
+/* Where --config names a launch beside a graph, its words of the network are not read: a network of other
+ * size is likely a mistake. Words may be padded to some multiple. */
+static enum ap_status compare_launch(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_json *graph)
+{
+	static const double padding = 0.05;
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	struct ap_input in = {.path = set->config};
+	enum ap_launch_language language;
+	double have = listed_parameters(graph), said;
+
+	if (!in.path || !strcmp(in.path, "-") || ap_input_read(&quiet, set, in.path, &in) != AP_OK)
+		return AP_OK;
+	language = ap_launch_language(in.text, in.len);
+	said = language != AP_LAUNCH_NONE
+		? (double)ap_model_launch_parameters(ctx, set, language, &in) : 0;
+	if (said <= 0 || have <= 0 || (have >= said * (1 - padding) && have <= said * (1 + padding)))
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = in.path}, "launch",
+		"describes a network of %.0f parameter elements, the graph has %.0f; the graph is planned",
+		said, have);
+}
+
 /* Reads a graph, or makes it of a model's configuration. */
 static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_input *named, struct ap_sources *out)
@@ -149,6 +191,8 @@ enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set
 	AP_TRY(read_stage_config(ctx, set, &out->stage_config));
 	ap_ctx_phase(ctx, "reading the graph");
 	AP_TRY(read_graph(ctx, set, &named->graph, out));
+	if (named->graph.text || !says_network(set, named->graph.path))
+		AP_TRY(compare_launch(ctx, set, out->graph));
 	ap_ctx_phase(ctx, "reading the machine");
 	if (!named->table.path)
 		return AP_OK;
