@@ -380,6 +380,7 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 		.flash = set->attention != AP_ATTENTION_SMALL,
 		.experts = ap_route_at((size_t)set->executor)->executor == AP_EXECUTOR_MINDSPORE
 			? AP_EXPERTS_GATHERED : AP_EXPERTS_MOVED,
+		.shared_beside = set->moe_shared_expert_overlap,
 		.dtype = dtype_of(set),
 		.loss = loss_of(set),
 		.further = set->mtp,
@@ -396,7 +397,8 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 /* Reports settings that a launch says by itself. */
 static enum ap_status check_own(struct ap_ctx *ctx, const struct ap_settings *set, const char *path)
 {
-	static const enum ap_setting_id ids[] = {AP_SET_names, AP_SET_mtp, AP_SET_masked_positions};
+	static const enum ap_setting_id ids[] = {AP_SET_names, AP_SET_mtp, AP_SET_masked_positions,
+		AP_SET_moe_shared_expert_overlap};
 
 	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (ap_setting_given(set, ids[i]))
@@ -459,7 +461,8 @@ enum ap_status ap_model_no_config(struct ap_ctx *ctx, const struct ap_settings *
 	const char *what)
 {
 	static const enum ap_setting_id ids[] = {AP_SET_sequence, AP_SET_attention, AP_SET_loss, AP_SET_names,
-		AP_SET_mtp, AP_SET_masked_positions, AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
+		AP_SET_mtp, AP_SET_masked_positions, AP_SET_moe_shared_expert_overlap,
+		AP_SET_dtype, AP_SET_freeze, AP_SET_lora};
 
 	for (size_t i = 0; i < AP_COUNT(ids); i++)
 		if (set->origin[ids[i]] >= AP_FROM_CONFIG)

@@ -250,8 +250,8 @@ static ap_id experts(const struct experts *l, const char *scope, const char *par
 	return expert_product(l, scope, param, p->names->down, y, l->hidden, "narrow");
 }
 
-/* The part that sees every token: rows. */
-static ap_id shared(const struct experts *l, const char *scope, const char *param, ap_id x)
+/* Of the part that sees every token, the wide products: rows. */
+static ap_id shared_wide(const struct experts *l, const char *scope, const char *param, ap_id x)
 {
 	const struct ap_experts *p = l->p;
 	const struct ap_experts_names *n = p->names;
@@ -267,8 +267,19 @@ static ap_id shared(const struct experts *l, const char *scope, const char *para
 	y = activate(l, scope, y, z, "shared.gate");
 	if (z != AP_NONE)
 		y = ap_model_binary(m, scope, "Mul", z, y, "shared.gated");
-	y = ap_model_linear(m, ap_model_scope(m, scope, "down-Linear"), ap_model_name(m, part, n->down), y,
-		l->hidden, "shared.narrow");
+	return y;
+}
+
+/* And what follows, of rows x: rows. */
+static ap_id shared_narrow(const struct experts *l, const char *scope, const char *param, ap_id x, ap_id y)
+{
+	const struct ap_experts *p = l->p;
+	const struct ap_experts_names *n = p->names;
+	struct ap_model *m = l->m;
+	ap_id z;
+
+	y = ap_model_linear(m, ap_model_scope(m, scope, "down-Linear"), ap_model_name(m,
+		ap_model_name(m, param, n->shared), n->down), y, l->hidden, "shared.narrow");
 	if (!p->shared_gate)
 		return y;
 	z = ap_model_linear(m, ap_model_scope(m, scope, "weight-Linear"), ap_model_name(m, param,
@@ -283,12 +294,15 @@ static ap_id shared(const struct experts *l, const char *scope, const char *para
  * is added to the scores they are chosen by. */
 static const double TRAINED_BY_LOSS = 1.52, BIASED = 1.04;
 
-/* Tokens are moved to places of their experts and back, without products. */
-static ap_id moved(const struct experts *l, const char *scope, const char *param, ap_id x)
+/* Tokens are moved to places of their experts and back, without products. *beside, unless NULL: what the
+ * shared expert makes of them meanwhile; operators run in the order in which they are added. */
+static ap_id moved_beside(const struct experts *l, const char *scope, const char *param, ap_id x,
+	ap_id *beside)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
 	const char *router = ap_model_scope(m, scope, "router-Router");
+	const char *aside = ap_model_scope(m, scope, "shared-FeedForward");
 	int64_t groups = groups_of(l), places = (room(l) + groups - 1) / groups;
 	struct ap_shape at_experts = AP_MODEL_SHAPE(l->dtype, l->batch, p->count, groups * places, l->hidden);
 	struct ap_model_op there = {.scope = scope, .type = "MoeDispatch", .nin = 2,
@@ -305,12 +319,21 @@ static ap_id moved(const struct experts *l, const char *scope, const char *param
 	there.in[0] = ap_model_reshape(m, scope, x, l->tokens, "tokens");
 	there.in[1] = which;
 	y = ap_model_op_one(m, there, "dealt", at_experts);
+	if (beside)
+		*beside = shared_wide(l, aside, param, x);
 	back.in[0] = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
 		ap_model_name(m, param, p->names->experts), y);
 	back.in[1] = which;
 	back.in[2] = weights;
+	if (beside)
+		*beside = shared_narrow(l, aside, param, x, *beside);
 	y = ap_model_op_one(m, back, "collected", l->tokens);
 	return ap_model_reshape(m, scope, y, ap_model_shape(m, x), "collected.rows");
+}
+
+static ap_id moved(const struct experts *l, const char *scope, const char *param, ap_id x)
+{
+	return moved_beside(l, scope, param, x, NULL);
 }
 
 /* Rows [B,N,H] at indices [B,..]. */
@@ -393,10 +416,17 @@ ap_id ap_model_experts(struct ap_model *m, const struct ap_experts *e, const cha
 		.sequence = tokens.dim[1], .hidden = tokens.dim[2], .dtype = tokens.dtype};
 	static ap_id (*const ways[])(const struct experts *, const char *, const char *, ap_id) = {
 		[AP_EXPERTS_MASKED] = masked, [AP_EXPERTS_GATHERED] = gathered, [AP_EXPERTS_MOVED] = moved};
-	ap_id y = ways[e->way](&l, scope, param, rows), z;
+	const char *aside = ap_model_scope(m, scope, "shared-FeedForward");
+	ap_id y, z;
 
 	if (!e->shared_inner)
-		return y;
-	z = shared(&l, ap_model_scope(m, scope, "shared-FeedForward"), param, rows);
+		return ways[e->way](&l, scope, param, rows);
+	if (e->shared_beside && e->way == AP_EXPERTS_MOVED) {
+		y = moved_beside(&l, scope, param, rows, &z);
+	} else {
+		y = ways[e->way](&l, scope, param, rows);
+		z = shared_wide(&l, aside, param, rows);
+		z = shared_narrow(&l, aside, param, rows, z);
+	}
 	return ap_model_binary(m, scope, "Add", y, z, "experts.sum");
 }

@@ -39,6 +39,8 @@ struct ap_experts {
 	int64_t inner; /* units of an expert */
 	int64_t shared_inner; /* units of the shared expert; 0: there is none */
 	bool shared_gate; /* what it returns is weighted by a sigmoid of its own */
+	bool shared_beside; /* of AP_EXPERTS_MOVED: its wide products run while tokens are under way to the
+	                       others, its narrow one on their way back; else all of it behind them */
 	int64_t groups, groups_active; /* a token's experts are in so many of the groups; 0: anywhere */
 	enum ap_experts_score score;
 	bool selection_bias; /* added to scores where experts are chosen, not to weights; not trained */

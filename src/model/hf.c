@@ -769,6 +769,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	read_windows(r, d);
 	if (d->experts.count)
 		d->experts.way = o->experts;
+	d->experts.shared_beside = o->shared_beside;
 	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
 	return AP_OK;
 }

@@ -24,6 +24,7 @@ struct ap_hf_options {
 	int64_t further; /* layers that predict tokens behind the next, of those that the configuration has */
 	bool flash;
 	enum ap_experts_way experts;
+	bool shared_beside; /* as of struct ap_experts */
 	enum ap_dtype dtype; /* AP_DTYPE_COUNT: as the configuration says */
 	const char *name; /* of the graph */
 };

@@ -246,6 +246,7 @@ static void megatron_experts_of(struct ap_hf_keys *r, bool biases, struct ap_dec
 	if (said(r, "moe_shared_expert_intermediate_size")) {
 		e->shared_inner = count(r, "moe_shared_expert_intermediate_size", AP_HF_MOST, 0);
 		e->shared_gate = on(r, "moe_shared_expert_gate");
+		e->shared_beside = on(r, "moe_shared_expert_overlap");
 	}
 	if (said(r, "moe_router_num_groups")) {
 		e->groups = count(r, "moe_router_num_groups", e->count, 0);

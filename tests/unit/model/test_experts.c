@@ -172,3 +172,37 @@ START_TEST(an_imbalance_below_one_is_refused)
 	ck_assert_msg(strstr(text.s, "imbalance of 0.5; expected at least 1") != NULL, "%s", text.s);
 }
 END_TEST
+
+static int place_of(const struct ap_graph *g, const char *part)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (strstr(g->node[i].name, part))
+			return (int)i;
+	return -1;
+}
+
+/* Behind the experts, or its wide products between dispatch and experts, its narrow one before what collects. */
+START_LOOP_TEST(the_shared_expert_runs_behind_or_beside, 2)
+{
+	struct ap_experts e = kinds[2].e;
+	const struct ap_graph *g;
+	int there, back, wide, narrow, first;
+	struct ap_str text;
+
+	e.way = AP_EXPERTS_MOVED;
+	e.shared_beside = _i;
+	g = loaded(&e, NULL, &text);
+	ck_assert_msg(g != NULL, "%s", text.s);
+	there = place_of(g, "/MoeDispatch");
+	back = place_of(g, "/MoeCombine");
+	first = place_of(g, "ffn-MoEFeedForward/gate_proj-Linear/BatchMatMul");
+	wide = place_of(g, "shared-FeedForward/gate-Linear/MatMul");
+	narrow = place_of(g, "shared-FeedForward/down-Linear/MatMul");
+	ck_assert_int_ge(there, 0);
+	ck_assert(there < first && first < back && wide >= 0 && wide < narrow);
+	if (_i)
+		ck_assert(there < wide && wide < first && first < narrow && narrow < back);
+	else
+		ck_assert(back < wide);
+}
+END_TEST
