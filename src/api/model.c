@@ -24,6 +24,9 @@
 
 #define SUFFIX ".json"
 
+static const char too_large[] = "these dimensions, with as many samples, make tensors of more than 2^57 "
+	"bytes in all, each counted once more for every reader";
+
 /* ---- graphs from dimensions ---- */
 
 static const struct option { /* a setting that gives a dimension */
@@ -243,6 +246,7 @@ enum ap_status ap_model_graph(struct ap_writing *to, const char *family)
 	const struct ap_model_family *f = ap_model_family_find(family);
 	struct ap_model_params p;
 	struct ap_input made = {.path = "graph" SUFFIX};
+	struct ap_model *m;
 	struct ap_str text;
 
 	if (!f)
@@ -252,8 +256,12 @@ enum ap_status ap_model_graph(struct ap_writing *to, const char *family)
 	AP_TRY(settle(to->ctx, to->set, f, &p));
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "building");
+	m = f->make(to->ctx->arena, &p);
+	if (ap_model_bytes(m) > AP_MODEL_BYTES_MOST)
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", f->name,
+			too_large);
 	ap_str_init(&text, to->ctx->arena);
-	ap_model_write(f->make(to->ctx->arena, &p), ap_str_take, &text);
+	ap_model_write(m, ap_str_take, &text);
 	made.text = text.s;
 	made.len = text.len;
 	AP_TRY(ap_model_put(to, &made, !to->set->quiet));
@@ -343,15 +351,17 @@ static enum ap_status adapt(struct ap_ctx *ctx, const struct ap_settings *set, s
 	return AP_OK;
 }
 
-/* The text of a network's graph, of which settings may freeze or adapt parameters. */
+/* The text of the graph of a network, which a file describes; settings may freeze or adapt parameters. */
 static enum ap_status write_net(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_hf_net *net, const char *name, struct ap_input *out)
+	const struct ap_hf_net *net, const char *file, const char *name, struct ap_input *out)
 {
 	struct ap_model *m = net->make(ctx->arena, net->dimensions);
 	struct ap_str text;
 
 	AP_TRY(freeze(ctx, set, m));
 	AP_TRY(adapt(ctx, set, m));
+	if (ap_model_bytes(m) > AP_MODEL_BYTES_MOST)
+		return ap_path_fault(ctx, AP_MEANING, file, too_large);
 	ap_str_init(&text, ctx->arena);
 	ap_model_write(m, ap_str_take, &text);
 	*out = (struct ap_input){ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), text.s, text.len};
@@ -391,7 +401,7 @@ enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *
 	struct ap_hf_net net;
 
 	AP_TRY(ap_hf_read(ctx, doc, &asked, &net));
-	return write_net(ctx, set, &net, name, out);
+	return write_net(ctx, set, &net, ap_json_file(doc), name, out);
 }
 
 /* Reports settings that a launch says by itself. */
@@ -441,7 +451,7 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 			"the number of devices; expected --batch"
 			: "says no samples of a step: no batch_size in runner_config; expected --batch");
 	AP_TRY(read_launch(ctx, set, language, doc, set->batch, &net));
-	return write_net(ctx, set, &net, name, out);
+	return write_net(ctx, set, &net, in->path, name, out);
 }
 
 int64_t ap_model_launch_parameters(struct ap_ctx *ctx, const struct ap_settings *set,

@@ -134,6 +134,26 @@ struct ap_shape ap_model_shape(const struct ap_model *m, ap_id tensor)
 	return m->tensor.v[tensor].shape;
 }
 
+double ap_model_bytes(const struct ap_model *m)
+{
+	uint32_t *readers = AP_NEW_N(m->arena, uint32_t, m->tensor.n);
+	double sum = 0;
+
+	for (size_t i = 0; i < m->node.n; i++)
+		for (uint32_t k = 0; k < m->node.v[i].op.nin; k++)
+			if (m->node.v[i].op.in[k] != AP_NONE)
+				readers[m->node.v[i].op.in[k]]++;
+	for (size_t t = 0; t < m->tensor.n; t++) {
+		const struct ap_shape *s = &m->tensor.v[t].shape;
+		double bytes = (double)ap_dtype_bytes(s->dtype) * (1 + readers[t]);
+
+		for (int i = 0; i < s->rank; i++)
+			bytes *= (double)s->dim[i];
+		sum += bytes;
+	}
+	return sum;
+}
+
 int64_t ap_model_parameters(const struct ap_model *m)
 {
 	int64_t sum = 0;

@@ -34,6 +34,11 @@ ap_id ap_model_number(struct ap_model *m, const char *name, enum ap_dtype dtype)
 ap_id ap_model_find(const struct ap_model *m, const char *name); /* an existing tensor */
 struct ap_shape ap_model_shape(const struct ap_model *m, ap_id tensor);
 int64_t ap_model_parameters(const struct ap_model *m); /* elements of all trained parameters */
+
+/* Bytes of all tensors, each once more for every reader: a graph is refused above AP_MODEL_BYTES_MOST.
+ * O(tensors). */
+double ap_model_bytes(const struct ap_model *m);
+#define AP_MODEL_BYTES_MOST 0x1p57
 uint32_t ap_model_operators(const struct ap_model *m);
 
 /* Marks a cell, by its path, with Cell.recompute(). */

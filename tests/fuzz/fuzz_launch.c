@@ -18,7 +18,10 @@ static const char *word(size_t i)
 		"    ffn_dim_multiplier: 1e9", "    n_kv_heads: 1", "moe_config: {expert_num: 2}", "use_legacy: False",
 		"--num-layers 2", "--hidden-size 8", "--num-attention-heads 2", "--seq-length 8", "--vocab-size 9",
 		"--position-embedding-type rope", "--swiglu", "--disable-bias-linear", "--num-experts 2",
-		"--moe-layer-freq", "--global-batch-size 4", "--tensor-model-parallel-size", "--micro-batch-size", "<<", "&a", "*a", "${TP:-8}",
+		"--moe-layer-freq ([0]*1+[1]*1)", "--multi-latent-attention", "--q-lora-rank 4", "--kv-lora-rank 4",
+		"--qk-head-dim 4", "--qk-pos-emb-head-dim 2", "--v-head-dim 4", "--mtp-num-layers 1",
+		"optim_grads_params", "    kv_lora_rank: 4", "    q_lora_rank: 4", "    qk_rope_head_dim: 2",
+		"    type: DeepseekV3Config", "n_group: 2", "topk_group: 1", "{'mlp\\.mul': [1,0]}", "--global-batch-size 4", "--tensor-model-parallel-size", "--micro-batch-size", "<<", "&a", "*a", "${TP:-8}",
 			"$TP", "True",
 		"None", "[[1,0],[0,1]]", "Ettt|(t*4|)*2,t*5|tL", "full", "selective", "uniform",
 			"block", "\"", "'",
@@ -34,7 +37,8 @@ static int try_input(const uint8_t *data, size_t size)
 	(void)fuzz_run("evaluate pair.json --config in.yaml --print-config");
 	(void)fuzz_run("evaluate pair.json --config in.yaml --device-num 4 --chip ascend910b");
 	(void)fuzz_run("evaluate --config in.yaml --batch 4 --device-num 4 --chip h100");
-	(void)fuzz_run("search in.yaml --device-num 4 --chip ascend910b");
+	if (fuzz_run("import in.yaml --batch 4 -o out.json") == AP_OK)
+		fuzz_must("check out.json");
 	return 0;
 }
 

@@ -12,7 +12,10 @@ static const char *word(size_t i)
 		"max_position_embeddings", "tie_word_embeddings", "attention_bias", "mlp_bias", "bias", "num_experts",
 		"num_local_experts", "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step",
 		"mlp_only_layers", "layer_types", "full_attention", "sliding_window", "hidden_act", "silu", "gelu", "null",
-		"quantization_config", "text_config", "torch_dtype", "float16", "LlamaForCausalLM", "rms_norm_eps"};
+		"quantization_config", "text_config", "torch_dtype", "float16", "LlamaForCausalLM", "rms_norm_eps",
+		"n_routed_experts", "n_shared_experts", "kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+		"v_head_dim", "n_group", "topk_group", "first_k_dense_replace", "num_nextn_predict_layers",
+		"sliding_attention", "layer_types", "attn_config", "attn_type", "multiquery_attention", "n_head"};
 	size_t n = AP_COUNT(words);
 
 	return i < n ? words[i] : ap_hf_type_at(i - n);
