@@ -391,10 +391,12 @@ static void results(struct deriving *d)
 		add(d, AP_PHASE_FORWARD, kind, &axes, sent, -1, o);
 		if (d->t->recomputed && !d->t->keep_comm)
 			add(d, AP_PHASE_RECOMPUTE, kind, &axes, sent, -1, o);
-		if (comes_back(d, o))
-			add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes,
-				reduced_bytes(ap_coll_adjoint(kind), b->out[o].dtype, bytes,
-					d->step), -1, o);
+		if (!comes_back(d, o))
+			continue;
+		if (d->t->float8 && ap_coll_adjoint(kind) == AP_COLL_ALLGATHER) /* a gradient for products */
+			bytes /= ap_dtype_bytes(b->out[o].dtype);
+		add(d, AP_PHASE_BACKWARD, ap_coll_adjoint(kind), &axes,
+			reduced_bytes(ap_coll_adjoint(kind), b->out[o].dtype, bytes, d->step), -1, o);
 	}
 }
 

@@ -86,6 +86,7 @@ struct ap_flow {
 	bool again; /* if kept: the copy is made anew for that, not held */
 	bool once; /* once per step instead of per micro-batch */
 	bool returns; /* the gradient flows back once per step */
+	bool float8; /* products in 8 bits alone read it: it is sent so where it is gathered */
 	uint8_t uneven; /* mask of dimensions, and */
 	double imbalance; /* of their parts, as of tasks */
 	bool shown; /* by a view of a lent result: what is held is charged to the view's readers */
@@ -107,6 +108,7 @@ struct ap_move_cost {
 	int64_t charged_bytes; /* charged by a search, without the consumer's share; never more than
 	                          a plan with this edge holds for it */
 	int64_t bytes; /* sent or received by one rank, forward, per micro-batch */
+	int element_bytes; /* of what is sent forward; 0 without steps */
 };
 
 #endif

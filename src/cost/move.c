@@ -261,6 +261,20 @@ static bool gathers_again(const struct ap_flow *f, const struct ap_step *step,
 		steps[n - 1].after > steps[0].before;
 }
 
+/* Bytes of an element on the way to its reader: what is gathered for products in 8 bits alone is brought into
+ * them before. */
+static int element_bytes(const struct ap_flow *f, const struct ap_reshard_step *steps, int n)
+{
+	bool gathers = false;
+
+	for (int i = 0; i < n; i++) {
+		if (steps[i].move == AP_MOVE_ALLTOALL)
+			return ap_dtype_bytes(f->dtype);
+		gathers |= steps[i].move == AP_MOVE_GATHER;
+	}
+	return f->float8 && gathers ? 1 : ap_dtype_bytes(f->dtype);
+}
+
 /* Between uneven experts the rank that has most of what they get sends or receives it. */
 static double flow_load(const struct ap_flow *f, const struct ap_layout *a, const struct ap_layout *b)
 {
@@ -289,7 +303,8 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (n == 0 && b->partial.n == 0)
 		return;
 	load = f->uneven ? flow_load(f, &a->layout, &b->layout) : 1;
-	steps_cost_make(pr, steps, n, bytes, &sum);
+	out->element_bytes = n > 0 ? element_bytes(f, steps, n) : 0;
+	steps_cost_make(pr, steps, n, n > 0 ? out->element_bytes : bytes, &sum);
 	out->forward_s = load * times * sum.forward_s;
 	if (f->grad)
 		out->backward_s = load * (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
@@ -336,6 +351,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->kept = in->kept && !in->cast;
 	out->again = in->again;
 	out->once = tasks[node].once;
+	out->float8 = in->float8_only && step->executor == AP_EXECUTOR_GENERIC;
 	out->returns = in->returns;
 	out->uneven = t->uneven;
 	out->imbalance = tasks[node].imbalance;

@@ -399,11 +399,25 @@ static void keep(struct ap_ctx *ctx, const struct ap_graph *g, bool lends, const
 static void find_float8(struct ap_ctx *ctx, const struct filling *k, const struct ap_step *step)
 {
 	const bool *narrow = ap_float8_products(ctx, k->g, step);
+	bool *others;
 	uint16_t *readers;
 
 	if (!narrow)
 		return;
 	readers = AP_NEW_N(ctx->scratch, uint16_t, k->g->ntensor);
+	others = AP_NEW_N(ctx->scratch, bool, k->g->ntensor);
+	for (ap_id i = k->g->nnode; i-- > 0;) {
+		const struct ap_node *n = &k->g->node[i];
+		bool view = ap_op_is_view(n->bound.row);
+
+		for (uint16_t x = 0; x < n->bound.nin; x++) {
+			bool only = view ? k->g->tensor[n->out[0]].nuse > 0 && !others[n->out[0]]
+				: narrow[i] && x == 0;
+
+			k->in[i][x].float8_only = only && k->in[i][x].kind == AP_TENSOR_ACT;
+			others[n->in[x]] |= !only;
+		}
+	}
 	for (int counted = 0; counted < 2; counted++)
 		for (ap_id i = 0; i < k->g->nnode; i++) {
 			ap_id shown, t;
@@ -424,7 +438,7 @@ struct sharing { /* what operands that may share a copy have in common; compared
 	ap_id tensor; /* the first of those alike */
 	uint32_t operand, recompute_set;
 	int32_t stage, segment;
-	uint8_t dtype, batch, grad, kept, again, cast, spare[6];
+	uint8_t dtype, batch, grad, kept, again, cast, float8, spare[5];
 };
 
 /* What operand x of node i reads, as those that may share it would say; like: see find_likes(). */
@@ -437,7 +451,7 @@ static struct sharing sharing_of(const struct filling *k, const ap_id *like, ap_
 		.recompute_set = k->task[i].recompute_set, .stage = node->stage,
 		.segment = node->segment, .dtype = (uint8_t)node->bound.in[x].dtype,
 		.batch = in->batch, .grad = in->grad, .kept = in->kept, .again = in->again,
-		.cast = in->cast};
+		.cast = in->cast, .float8 = in->float8_only};
 }
 
 struct view { /* what equal views of one tensor have in common; compared by its bytes */

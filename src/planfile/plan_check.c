@@ -1206,6 +1206,13 @@ static void find_partial(struct book *b, const struct book_op *op, const struct 
 	ap_axes_without(&all, &own, out);
 }
 
+static bool asks_for_float8(const struct book *b)
+{
+	const struct ap_jv *format = ap_jv_get(ap_jv_get(b->root, "settings"), "fp8_format");
+
+	return format && ap_jv_type(format) == AP_JSTRING;
+}
+
 /* Steps must be those from one layout to the other; move, if not NULL, must send their bytes. partial: of a
  * gradient on its way back. */
 static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap_layout *from,
@@ -1214,9 +1221,13 @@ static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap
 {
 	struct ap_reshard_step step[AP_RESHARD_MAX];
 	struct ap_reshard_end ends[2];
+	const struct ap_jv *sent_as = move ? ap_jv_get(move, "sent_as") : NULL;
+	int bytes = sent_as ? 1 : t->bytes;
 	int64_t size[AP_MAX_RANK];
 	int n, i = 0;
 
+	if (sent_as && !asks_for_float8(b))
+		book_fault(b, sent_as, "is not said without /settings/fp8_format");
 	for (size_t d = 0; d < t->shape.n; d++)
 		size[d] = t->shape.v[d] / (t->batch >> d & 1 ? b->micro_batches : 1);
 	if (!divides(from, size) || !divides(to, size)) {
@@ -1237,9 +1248,9 @@ static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap
 		return;
 	}
 	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), i++)
-		hold_step(b, v, &step[i], t->bytes);
+		hold_step(b, v, &step[i], bytes);
 	if (move)
-		book_want_int(b, move, "bytes", sent_bytes(step, n, t->bytes), "what the steps send");
+		book_want_int(b, move, "bytes", sent_bytes(step, n, bytes), "what the steps send");
 }
 
 static bool hold_ends(struct book *b, const struct ap_jv *m, ap_id from, const struct book_op *to,

@@ -835,7 +835,9 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 	ap_jw_kstr(w, "tensor", t->name);
 	write_layout(w, "from_layout", &m->a);
 	write_layout(w, "to_layout", &m->b);
-	write_steps(w, "steps", m->step, m->nstep, ap_dtype_bytes(t->shape.dtype));
+	if (m->nstep > 0 && m->cost.element_bytes != ap_dtype_bytes(t->shape.dtype))
+		ap_jw_kstr(w, "sent_as", ap_dtype_name(AP_FLOAT8_E4M3FN));
+	write_steps(w, "steps", m->step, m->nstep, m->nstep > 0 ? m->cost.element_bytes : 1);
 	if (m->shares != AP_NONE)
 		ap_jw_kint(w, "shares", m->shares);
 	if (m->nback > 0)

@@ -125,6 +125,7 @@ PROGRAM(summed_apart)
 			p->move[i].step = own->step;
 			p->move[i].nstep = own->nstep;
 			p->move[i].bytes = own->bytes;
+			p->move[i].element_bytes = own->element_bytes;
 			p->move[i].back = own->back;
 			p->move[i].nback = own->nback - 1;
 			return own->nback > 0;

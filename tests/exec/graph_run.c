@@ -155,7 +155,7 @@ struct ex_shards ex_graph_operand(struct ex_graph_run *r, ap_id node, int i)
 		m = shared_by(r, m, tensor);
 		s = r->value[g->node[m->node].in[m->operand]];
 	}
-	got = ex_move(r->w, m->step, m->nstep, want, &s) * ap_dtype_bytes(s.of[0].box.dtype);
+	got = ex_move(r->w, m->step, m->nstep, want, &s) * m->element_bytes;
 	if (shared) /* the copy is there already */
 		r->w->ncollective = ncollective;
 	if (got != m->bytes)

@@ -90,7 +90,8 @@ void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_p
 
 		out->move[i] = (struct ex_program_move){.node = m->to, .operand = m->operand, .a = m->a,
 			.b = m->b, .nstep = m->nstep, .step = m->step, .nback = m->nback, .back = m->back,
-			.bytes = m->cost.bytes, .shares = m->shares};
+			.bytes = m->cost.bytes,
+			.element_bytes = m->cost.element_bytes, .shares = m->shares};
 	}
 	out->nparam = p->nparam;
 	out->param = AP_NEW_N(ctx->arena, struct ex_program_param, p->nparam);
@@ -182,6 +183,7 @@ static bool same_move(const struct ex_program_move *a, const struct ex_program_m
 {
 	return a->node == b->node && a->operand == b->operand && ap_layout_equal(&a->a, &b->a) &&
 		ap_layout_equal(&a->b, &b->b) && a->bytes == b->bytes && a->shares == b->shares &&
+		(a->nstep == 0 || a->element_bytes == b->element_bytes) &&
 		same_steps(a->step, a->nstep, b->step, b->nstep) &&
 		same_steps(a->back, a->nback, b->back, b->nback);
 }

@@ -17,6 +17,7 @@ struct ex_program_move {
 	const struct ap_reshard_step *back; /* of the gradient where it does not come by the adjoints */
 	uint32_t shares; /* the redistribution whose copy is read, and that the gradient goes with; AP_NONE */
 	int64_t bytes; /* that are charged for, forward, one micro-batch */
+	int element_bytes; /* of what is sent forward */
 };
 
 struct ex_program_param {

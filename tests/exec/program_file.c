@@ -310,7 +310,9 @@ static struct ex_program_move read_move(struct ex_reader *r, const struct ap_jv 
 		ex_read_fault(r, "to %s: it is of another tensor", n->name);
 	ex_read_layout(r, ex_read(r, obj, "from_layout", AP_JARRAY), t->shape.rank, &m.a);
 	ex_read_layout(r, ex_read(r, obj, "to_layout", AP_JARRAY), t->shape.rank, &m.b);
-	m.step = read_steps(r, obj, "steps", ap_dtype_bytes(t->shape.dtype), &m.nstep);
+	m.element_bytes = ap_dtype_bytes(ap_jv_get(obj, "sent_as")
+		? ap_dtype_find(ex_read_str(r, obj, "sent_as")) : t->shape.dtype);
+	m.step = read_steps(r, obj, "steps", m.element_bytes, &m.nstep);
 	if (ap_jv_get(obj, "back_steps"))
 		m.back = read_steps(r, obj, "back_steps", ap_dtype_bytes(t->shape.dtype), &m.nback);
 	m.shares = ap_jv_get(obj, "shares") ? (uint32_t)ex_read_int(r, obj, "shares") : AP_NONE;

@@ -164,3 +164,68 @@ START_TEST(memory_of_a_product)
 	fixture_close(&f);
 }
 END_TEST
+
+static struct ap_move_cost move(struct fixture *f, enum ap_dtype dtype, bool narrow, int32_t rows, int32_t to)
+{
+	const struct ap_flow flow = {.rank = 2, .dtype = dtype, .grad = true, .float8 = narrow, .in_flight = 1,
+		.size = {4096, 2048}};
+	const struct ap_layout a = {.rank = 2, .dim = {{rows, rows > 1}, {1, 0}}};
+	const struct ap_layout b = {.rank = 2, .dim = {{1, 0}, {to, to > 1}}};
+	struct ap_move_cost c;
+
+	ap_move_cost_make(ap_pricer_create(f->ctx.arena, f->machine, &f->step), &flow, &a, &b, NULL, &c);
+	return c;
+}
+
+/* What is gathered for such products is sent in 8 bits and comes back in 16; AlltoAll and slices do not change. */
+START_TEST(what_is_gathered_is_sent_in_8_bits)
+{
+	struct fixture f;
+	struct ap_move_cost wide, narrow, bytes;
+
+	open_as(&f, "delayed");
+	wide = move(&f, AP_BFLOAT16, false, 4, 1);
+	narrow = move(&f, AP_BFLOAT16, true, 4, 1);
+	bytes = move(&f, AP_INT8, false, 4, 1);
+	ck_assert_int_eq(wide.bytes, 3 * 4096 * 2048 * 2 / 4);
+	ck_assert_int_eq(narrow.bytes, 3 * 4096 * 2048 / 4);
+	ck_assert_int_eq(narrow.element_bytes, 1);
+	near(narrow.forward_s, bytes.forward_s);
+	near(narrow.backward_s, wide.backward_s);
+	ck_assert(narrow.forward_s < wide.forward_s);
+	for (int32_t rows = 1; rows <= 4; rows += 3) {
+		wide = move(&f, AP_BFLOAT16, false, rows, 4);
+		narrow = move(&f, AP_BFLOAT16, true, rows, 4);
+		near(narrow.forward_s, wide.forward_s);
+		near(narrow.backward_s, wide.backward_s);
+		ck_assert_int_eq(narrow.element_bytes, 2);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+/* x0 and s0 are read by such products alone, s1 by c1, which is none; a sum is none either. */
+START_TEST(what_only_products_in_8_bits_read)
+{
+	static const struct {
+		const char *name;
+		int operand;
+		bool only;
+	} rows[] = {{"a0", 0, true}, {"b0", 0, true}, {"c0", 0, true}, {"a0", 1, false}, {"sum0", 0, false},
+		{"c1", 0, false}, {"head", 0, false}};
+	struct fixture f;
+	const struct ap_task *tasks;
+
+	open_as(&f, "delayed");
+	ap_tasks_make(&f.ctx, f.graph, &f.step, &tasks);
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		ap_id node = fixture_node(&f, rows[i].name);
+		struct ap_flow flow;
+
+		ck_assert_msg(tasks[node].in[rows[i].operand].float8_only == rows[i].only, "%s", rows[i].name);
+		ap_flow_make(f.graph, tasks, node, (uint32_t)rows[i].operand, &f.step, &flow);
+		ck_assert_msg(flow.float8 == rows[i].only, "%s", rows[i].name);
+	}
+	fixture_close(&f);
+}
+END_TEST

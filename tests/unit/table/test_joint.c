@@ -57,6 +57,7 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, kept, true),
 	FIELD(ap_task_operand, again, true),
 	FIELD(ap_task_operand, float8_readers, true),
+	FIELD(ap_task_operand, float8_only, false), /* of flows */
 	FIELD(ap_task_operand, float8_copy, true),
 	FIELD(ap_task_operand, twin, true),
 	FIELD(ap_task_operand, batch, true),
@@ -302,6 +303,7 @@ static void note_flow(void *user, const struct ap_joint *j)
 	want.kept = j->flow.kept;
 	want.again = j->flow.again;
 	want.once = j->flow.once;
+	want.float8 = j->flow.float8;
 	want.uneven = j->flow.uneven;
 	want.imbalance = j->flow.imbalance;
 	want.shown = j->flow.shown;
