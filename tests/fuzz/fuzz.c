@@ -122,6 +122,32 @@ unsigned fuzz_way(const uint8_t *data, size_t size, unsigned n)
 	return (sum >> 8) % n;
 }
 
+static bool is_digit(uint8_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+int fuzz_many(const uint8_t *data, size_t size, const char *word, int digits)
+{
+	enum { NEAR = 8 }; /* bytes between */
+	size_t len = strlen(word);
+
+	for (size_t i = 0; i + len < size; i++) {
+		size_t at = i + len;
+		int n = 0;
+
+		if (memcmp(data + i, word, len) != 0)
+			continue;
+		while (at < size && at < i + len + NEAR && !is_digit(data[at]))
+			at++;
+		while (at < size && is_digit(data[at++]))
+			n++;
+		if (n > digits)
+			return 1;
+	}
+	return 0;
+}
+
 static bool leads_away(const char *path)
 {
 	return strchr(path, '/') || path[0] == '.' || path[0] == '-';

@@ -50,6 +50,9 @@ void fuzz_with(void (*fn)(struct ap_ctx *ctx, const char *text, size_t len), con
 /* A number below n that an input always gets: which of n ways it goes, where all of them take too long. */
 unsigned fuzz_way(const uint8_t *data, size_t size, unsigned n);
 
+/* Does a number of more than `digits` digits stand behind the word, where an input of many takes too long? */
+int fuzz_many(const uint8_t *data, size_t size, const char *word, int digits);
+
 /* Aborts unless ok; what: a line on standard error. */
 void fuzz_require(int ok, const char *what);
 
