@@ -375,24 +375,25 @@ static enum ap_dtype dtype_of(const struct ap_settings *set)
 	return set->dtype < 0 ? AP_DTYPE_COUNT : ap_dtype_find(dtype->choices((size_t)set->dtype));
 }
 
-static enum ap_model_loss loss_of(const struct ap_settings *set)
+static enum ap_model_loss loss_of(const struct ap_settings *set, enum ap_model_loss otherwise)
 {
-	return set->loss < 0 ? AP_LOSS_EXPANDED : (enum ap_model_loss)set->loss;
+	return set->loss < 0 ? otherwise : (enum ap_model_loss)set->loss;
 }
 
 enum ap_status ap_model_of_config(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_json *doc, struct ap_input *out)
 {
 	const char *name = stem(ctx->arena, ap_json_file(doc));
+	const struct ap_route *route = ap_route_at((size_t)set->executor);
 	const struct ap_hf_options asked = {
 		.batch = set->batch,
 		.sequence = set->sequence,
 		.flash = set->attention != AP_ATTENTION_SMALL,
-		.experts = ap_route_at((size_t)set->executor)->executor == AP_EXECUTOR_MINDSPORE
-			? AP_EXPERTS_GATHERED : AP_EXPERTS_MOVED,
+		.experts = route->executor == AP_EXECUTOR_MINDSPORE ? AP_EXPERTS_GATHERED : AP_EXPERTS_MOVED,
 		.shared_beside = set->moe_shared_expert_overlap,
 		.dtype = dtype_of(set),
-		.loss = loss_of(set),
+		.loss = loss_of(set, route->vocabulary_parallel ? AP_LOSS_VOCABULARY_PARALLEL
+			: AP_LOSS_EXPANDED),
 		.further = set->mtp,
 		.masked = set->masked_positions,
 		.names = (int)set->names == AP_NAMES_MINDFORMERS ? AP_NAMES_MINDFORMERS : AP_NAMES_HF,
@@ -428,7 +429,7 @@ static enum ap_status read_launch(struct ap_ctx *ctx, const struct ap_settings *
 		.flash = set->attention == AP_ATTENTION_FLASH,
 		.small = set->attention == AP_ATTENTION_SMALL,
 		.dtype = dtype_of(set),
-		.loss = loss_of(set),
+		.loss = loss_of(set, AP_LOSS_EXPANDED),
 		.name = ap_file_base(ap_json_file(doc)),
 	};
 
