@@ -246,6 +246,33 @@ static form_fn *const forms[AP_KIND_COUNT] = {
 	[AP_KIND_SWITCHES] = ap_bundle_check_switches,
 };
 
+/* A launch: its settings, and the network if it describes one. */
+static enum ap_status check_launch(struct ap_ctx *ctx, const struct ap_settings *set,
+	enum ap_launch_language language, const struct ap_input *in, struct ap_str *what)
+{
+	struct ap_json *doc;
+	int64_t n;
+
+	AP_TRY(ap_launch_settings(ctx, language, in->path, in->text, in->len, &doc));
+	AP_TRY(ap_config_check(ctx, doc));
+	ap_str_addf(what, "%zu settings", ap_jv_count(ap_json_root(doc)));
+	n = ap_model_launch_parameters(ctx, set, language, in);
+	if (n > 0)
+		ap_str_addf(what, ", a network of %" PRId64 " parameter elements", n);
+	return AP_OK;
+}
+
+/* The language of a file that is a launch. */
+static enum ap_launch_language launch_of(struct ap_ctx *ctx, const struct ap_settings *set,
+	const char *path, struct ap_input *in)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+
+	return strcmp(path, "-") != 0 && !ap_file_suffix(path, ".json") &&
+		ap_input_read(&quiet, set, path, in) == AP_OK ? ap_launch_language(in->text, in->len)
+		: AP_LAUNCH_NONE;
+}
+
 struct checking {
 	struct ap_ctx *ctx;
 	const struct ap_settings *set;
@@ -306,9 +333,18 @@ void ap_check_file(struct ap_ctx *ctx, const struct ap_settings *set, const char
 	struct ap_known file = {.kind = AP_KIND_STRATEGY};
 	bool folder = ap_file_is_folder(path), bundle = folder && ap_bundle_is(ctx, path);
 	enum ap_status st = ap_model_file(ctx, path, &path);
+	struct ap_input in;
+	enum ap_launch_language language = st == AP_OK && !folder ? launch_of(ctx, set, path, &in)
+		: AP_LAUNCH_NONE;
 	struct ap_str what;
 
 	ap_str_init(&what, ctx->arena);
+	if (language != AP_LAUNCH_NONE) {
+		st = check_launch(ctx, set, language, &in, &what);
+		out->kind = st == AP_OK ? ap_launch_text(language) : NULL;
+		out->what = what.s;
+		return;
+	}
 	if (st == AP_OK)
 		st = bundle ? check_bundle(&c, path, &what)
 			: folder ? check_folder(ctx, set, path, &what) : ap_kind_read(ctx, set, path, &file);
