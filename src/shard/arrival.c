@@ -15,6 +15,7 @@ struct reading {
 	int64_t micro_batches;
 	int32_t parts; /* of the inputs cut so far; 1: none is */
 	const char *first; /* of them */
+	bool told; /* notes are given: the setting is read for the first time */
 };
 
 #define REFUSE(r, v, ...) \
@@ -156,14 +157,43 @@ static enum ap_status read_layout(struct reading *r, const struct ap_jv *obj, co
 	return AP_OK;
 }
 
+/* Are both lists of the same numbers? */
+static bool alike(const struct ap_jv *a, const struct ap_jv *b)
+{
+	if (ap_jv_type(a) != AP_JARRAY || ap_jv_type(b) != AP_JARRAY || ap_jv_count(a) != ap_jv_count(b))
+		return false;
+	a = ap_jv_first(a);
+	for (b = ap_jv_first(b); b; a = ap_jv_next(a), b = ap_jv_next(b))
+		if (ap_jv_type(a) != AP_JNUMBER || ap_jv_type(b) != AP_JNUMBER ||
+			ap_jv_double(a) != ap_jv_double(b))
+			return false;
+	return true;
+}
+
+/* Do the entries behind those of the inputs say nothing but what the first one does? They are columns of
+ * the data, such as masks, that a graph need not have. */
+static bool further_are_alike(const struct reading *r, const struct ap_jv *list)
+{
+	uint32_t i = 0;
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), i++)
+		if (i >= r->g->ninput && !alike(ap_jv_first(list), v))
+			return false;
+	return i > r->g->ninput && r->g->ninput > 0;
+}
+
 static enum ap_status read_inputs(struct reading *r, const struct ap_jv *list, struct ap_arrival *out)
 {
 	uint32_t i = 0;
 
-	if (ap_jv_count(list) != r->g->ninput)
+	if (ap_jv_count(list) != r->g->ninput && !further_are_alike(r, list))
 		return REFUSE(r, list, "%zu entries; the graph has %" PRIu32 " inputs", ap_jv_count(list),
 			r->g->ninput);
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v), i++) {
+	if (ap_jv_count(list) > r->g->ninput && r->told)
+		AP_TRY(ap_json_report(r->ctx, r->doc, list, AP_NOTE, AP_OK, NULL, "dataset-strategy",
+			"%zu entries; the graph has %" PRIu32 " inputs: the others, which say the same, are "
+			"taken for columns that it leaves out", ap_jv_count(list), r->g->ninput));
+	for (const struct ap_jv *v = ap_jv_first(list); v && i < r->g->ninput; v = ap_jv_next(v), i++) {
 		const struct ap_tensor *t = &r->g->tensor[r->g->input[i]];
 
 		out[i] = (struct ap_arrival){0, 1, 0};
@@ -195,7 +225,7 @@ enum ap_status ap_arrival_parse(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *value, const struct ap_graph *g, int64_t ndev, struct ap_step *step)
 {
 	struct reading r = {.ctx = ctx, .doc = doc, .g = g, .ndev = ndev,
-		.micro_batches = step->micro_batches, .parts = 1};
+		.micro_batches = step->micro_batches, .parts = 1, .told = !step->arrival};
 	struct ap_arrival *arrival;
 
 	if (ap_jv_type(value) == AP_JSTRING && take_word(ap_jv_str(value), step))

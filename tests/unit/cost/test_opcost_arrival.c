@@ -54,6 +54,7 @@ static const struct {
 	{"[[1, 4], [4]]", false, {1, 4, 1}, {0, 4, 1}},
 	{" ((1,1),(2,),)", false, {0, 1, 0}, {0, 2, 1}},
 	{"[[1,1],[1]]", false, {0, 1, 0}, {0, 1, 0}},
+	{"[[8,1],[8],[8,1],[8,1]]", false, {0, 8, 1}, {0, 8, 1}}, /* columns that the graph leaves out */
 	{"[{\"device_matrix\": [2,4], \"alias_name\": [\"dp\",\"mp\"], \"tensor_map\": [\"dp\",\"None\"]},"
 		"[2]]", false, {0, 2, 4}, {0, 2, 1}},
 	{"[{\"device_matrix\": [2,2,2], \"alias_name\": [\"a\",\"b\",\"c\"],"
@@ -95,6 +96,8 @@ static const struct {
 } bad[] = {
 	{"dp", 1, "--dataset-strategy: \"dp\"; \"data_parallel\", \"full_batch\" or an array"},
 	{"[[8,1]]", 1, "--dataset-strategy:1:1: 1 entries; the graph has 2 inputs [dataset-strategy]"},
+	{"[[8,1],[8],[8]]", 1, ":1:1: 3 entries; the graph has 2 inputs [dataset-strategy]"},
+	{"[[8,1],[8],[8,1],[4,1]]", 1, ":1:1: 4 entries; the graph has 2 inputs [dataset-strategy]"},
 	{"[[8],[8]]", 1, ":1:2: /0: input \"x\" has 2 dimensions; so many numbers"},
 	{"[[8,1],[0]]", 1, ":1:9: /1/0: the parts of a dimension are a whole number from 1 on"},
 	{"[[2,4],[2]]", 1, "/0/1: input \"x\": dimension 1 of length 8 in 4 parts; only one dimension of "
