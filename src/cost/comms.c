@@ -212,11 +212,11 @@ double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placemen
 	return (double)(extent / p->count[f]);
 }
 
-int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step)
+enum ap_dtype ap_gradient_wire(enum ap_dtype t, const struct ap_step *step)
 {
 	if (ap_dtype_is_narrow(t) && (step->gradient_fp32_sync || step->force_fp32))
-		return 4;
-	return ap_dtype_is_float8(t) ? 2 : ap_dtype_bytes(t);
+		return AP_FLOAT32;
+	return ap_dtype_is_float8(t) ? AP_BFLOAT16 : t;
 }
 
 /* Bytes on the wire for `bytes` of a type in a collective that may reduce them. */
@@ -238,6 +238,22 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)
 int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *step)
 {
 	return t->float8 && step->float8_params ? 1 : ap_dtype_bytes(ap_task_stored(t, operand));
+}
+
+const struct ap_fusion *ap_comm_fusion(const struct ap_step *step, enum ap_coll kind)
+{
+	static const struct ap_fusion none = {.mode = AP_FUSION_OFF};
+
+	switch (kind) {
+	case AP_COLL_ALLREDUCE:
+		return &step->allreduce;
+	case AP_COLL_REDUCESCATTER:
+		return &step->reducescatter;
+	case AP_COLL_ALLGATHER:
+		return &step->allgather;
+	default:
+		return &none;
+	}
 }
 
 struct deriving {
@@ -425,7 +441,7 @@ static void returned_gradients(struct deriving *d)
 		if (d->t->in[i].returns && lacking(d, &b->in[i], &axes))
 			add_gradient(d, AP_COLL_ALLREDUCE, &axes,
 				ap_local_elements(&b->in[i], 0, d->p, d->step) *
-				ap_gradient_wire_bytes(ap_task_stored(d->t, i), d->step), i, false);
+				ap_dtype_bytes(ap_gradient_wire(ap_task_stored(d->t, i), d->step)), i, false);
 }
 
 /* Returns the weight after the update. */
@@ -447,7 +463,7 @@ static void parameter(struct deriving *d, int i)
 {
 	const struct ap_operand *o = &d->t->bound->in[i];
 	int64_t bytes = ap_local_elements(o, 0, d->p, d->step) *
-		ap_gradient_wire_bytes(ap_task_stored(d->t, i), d->step);
+		ap_dtype_bytes(ap_gradient_wire(ap_task_stored(d->t, i), d->step));
 	bool mirrored = d->step->executor == AP_EXECUTOR_MINDSPORE, owner = d->t->in[i].owner;
 	struct ap_opt_shard shard;
 	struct ap_axes axes;
@@ -481,7 +497,7 @@ static void sends(struct deriving *d)
 		return;
 	if (t->once && d->step->executor == AP_EXECUTOR_GENERIC) /* the sum of all micro-batches */
 		c.bytes = ap_local_elements(&t->bound->out[0], t->out[0].batch, d->p, d->step) *
-			ap_gradient_wire_bytes(t->bound->out[0].dtype, d->step);
+			ap_dtype_bytes(ap_gradient_wire(t->bound->out[0].dtype, d->step));
 	c.phase = AP_PHASE_BACKWARD;
 	c.from_stage = t->peer;
 	c.to_stage = t->stage;

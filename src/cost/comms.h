@@ -42,12 +42,14 @@ int64_t ap_computed_bytes(const struct ap_bound *b, int result, uint8_t batch,
 double ap_local_extent(const struct ap_bound *b, int f, const struct ap_placement *p,
 	const struct ap_step *step);
 
-/* Bytes per element of a parameter's gradient on the wire, and in memory. */
-int ap_gradient_wire_bytes(enum ap_dtype t, const struct ap_step *step);
+/* The type in which a parameter's gradient is on the wire; bytes per element in memory. */
+enum ap_dtype ap_gradient_wire(enum ap_dtype t, const struct ap_step *step);
 int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
 
 /* Bytes of an element of a weight as it is stored and gathered. */
 int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *step);
+/* How collectives of this kind go in buckets; mode AP_FUSION_OFF where they do not. */
+const struct ap_fusion *ap_comm_fusion(const struct ap_step *step, enum ap_coll kind);
 
 /*
  * All collectives of an operator under a placement, derived from its rule:

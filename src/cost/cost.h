@@ -64,7 +64,10 @@ struct ap_op_cost {
 	double gradient_each_s; /* all exchanges after micro-batches, before overlap */
 	double joined_s, joined_each_s; /* what of these does not run, since gradients are added to another
 	                                   use's; searches, which do not know, charge it */
+	double bucketed_s, bucketed_each_s; /* what of gradient_s and gradient_each_s buckets save by their
+	                                       latencies, as the objective has it */
 	double optimizer_s; /* update, and gathering of weights */
+	double bucketed_gather_s; /* what of it buckets save likewise */
 	double input_s; /* bringing graph inputs into the wanted layout */
 	int64_t weight_bytes, gradient_bytes, optimizer_bytes; /* owned parameters and constants */
 	int64_t gathered_bytes; /* whole copies of dealt weights, and copies of weights in 8 bits, that live

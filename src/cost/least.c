@@ -124,8 +124,11 @@ const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, cons
 	const struct ap_step *step)
 {
 	double *least = AP_NEW_N(ctx->arena, double, g->nnode);
-	struct lower l = start(ctx, g, m, step);
+	struct ap_step alone = *step; /* what shares a bucket depends on the cut that these serve to make */
+	struct lower l;
 
+	alone.exchange_alone = true;
+	l = start(ctx, g, m, &alone);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		double *of_class = &l.least[l.class_of[i]];
 

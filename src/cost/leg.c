@@ -23,15 +23,12 @@ struct legs {
 /* Adds a collective that runs in a bucket to `leg` and the two after it. */
 static void add_bucketed(struct legs *x, const struct ap_comm *c, enum ap_leg leg)
 {
-	const struct ap_step *step = ap_pricer_step(x->pr);
 	const struct ap_machine *m = ap_pricer_machine(x->pr);
-	const struct ap_fusion *f = c->kind == AP_COLL_ALLREDUCE ? &step->allreduce
-		: c->kind == AP_COLL_REDUCESCATTER ? &step->reducescatter
-		: c->kind == AP_COLL_ALLGATHER ? &step->allgather : NULL;
+	const struct ap_fusion *f = ap_comm_fusion(ap_pricer_step(x->pr), c->kind);
 	double bytes = (double)c->bytes, most, full, empty;
 	const struct ap_group *group;
 
-	if (!f || f->mode == AP_FUSION_OFF || c->bytes == 0) {
+	if (f->mode == AP_FUSION_OFF || c->bytes == 0) {
 		x->leg[leg] += ap_comm_time_s(x->pr, c, NULL);
 		return;
 	}

@@ -520,6 +520,31 @@ double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, co
 	return fmax(s / parts, s - covered_s * (parts - 1) / parts);
 }
 
+/*
+ * Seconds that a collective saves by the latency that it shares with others of its bucket: of one as full as
+ * settings and network allow, it takes its part by bytes, and never more than alone.
+ */
+static double bucketed_s(struct ap_opcost *x, const struct ap_comm *c, double alone_s)
+{
+	const struct ap_fusion *f = ap_comm_fusion(x->step, c->kind);
+	const struct ap_task_operand *in;
+	struct ap_comm full = *c;
+
+	if (f->mode == AP_FUSION_OFF || x->step->exchange_alone)
+		return 0;
+	in = &x->t->in[c->operand];
+	if (in->unfused && x->chip->hccl[0])
+		return 0;
+	full.bytes = c->phase == AP_PHASE_GRADIENT ? in->gradients_bytes : in->weights_bytes;
+	if (f->mode == AP_FUSION_INDEX)
+		full.bytes /= f->nindex + 1;
+	else if (full.bytes > f->bytes)
+		full.bytes = f->bytes;
+	if (full.bytes <= c->bytes)
+		return 0;
+	return fmax(0, alone_s - (double)c->bytes / (double)full.bytes * ap_comm_time_s(x->pr, &full, NULL));
+}
+
 static void communicate(void *user, const struct ap_comm *comm)
 {
 	struct ap_opcost *x = user;
@@ -536,13 +561,17 @@ static void communicate(void *user, const struct ap_comm *comm)
 		x->c->backward_comm_s += times * s;
 		break;
 	case AP_PHASE_GRADIENT:
-		if (comm->each)
+		if (comm->each) {
 			x->c->gradient_each_s += times * s;
-		else
+			x->c->bucketed_each_s += times * bucketed_s(x, comm, s);
+		} else {
 			x->c->gradient_s += s;
+			x->c->bucketed_s += bucketed_s(x, comm, s);
+		}
 		break;
 	case AP_PHASE_OPTIMIZER:
 		x->c->optimizer_s += s;
+		x->c->bucketed_gather_s += bucketed_s(x, comm, s);
 		break;
 	}
 }
@@ -730,14 +759,21 @@ static double ap_gradient_exposed(const struct ap_step *step)
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
 	return ap_quantise_s(c->forward_s + c->backward_s + c->forward_comm_s + c->backward_comm_s +
-		c->input_s + c->optimizer_s + ap_gradient_exposed(step) * c->gradient_s +
-		(1 - hidden_part(step)) * c->gradient_each_s, step->quantum_s);
+		c->input_s + c->optimizer_s - c->bucketed_gather_s +
+		ap_gradient_exposed(step) * (c->gradient_s - c->bucketed_s) +
+		(1 - hidden_part(step)) * (c->gradient_each_s - c->bucketed_each_s), step->quantum_s);
 }
 
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
-	return ap_quantise_s((1 - ap_gradient_exposed(step)) * c->gradient_s +
-		hidden_part(step) * c->gradient_each_s, step->quantum_s);
+	return ap_quantise_s((1 - ap_gradient_exposed(step)) * (c->gradient_s - c->bucketed_s) +
+		hidden_part(step) * (c->gradient_each_s - c->bucketed_each_s), step->quantum_s);
+}
+
+double ap_op_cost_bucketed_s(const struct ap_op_cost *c, const struct ap_step *step)
+{
+	return ap_quantise_s(c->bucketed_gather_s + ap_gradient_exposed(step) * c->bucketed_s +
+		(1 - hidden_part(step)) * c->bucketed_each_s, step->quantum_s);
 }
 
 int64_t ap_op_cost_memory_bytes(const struct ap_op_cost *c, const struct ap_task *t)

@@ -60,11 +60,14 @@ double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, co
 	const char **algorithm);
 
 /* Share of the additive objective, quantised: kernels + communication + optimizer + exposed part of
- * the gradient exchange. */
+ * the gradient exchange. What goes in buckets is charged its bytes and its part of a bucket's latency. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
 
 /* The part of the gradient exchange left out of the objective, quantised. */
 double ap_op_cost_hidden_s(const struct ap_op_cost *c, const struct ap_step *step);
+
+/* What buckets save of the share, by the latencies that collectives have alone, quantised. */
+double ap_op_cost_bucketed_s(const struct ap_op_cost *c, const struct ap_step *step);
 
 /* Memory that a search charges to the operator: weight + gathered + gradient + optimizer +
  * activations (those it does not lend, and its shares of those lent to it) of micro-batches in

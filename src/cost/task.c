@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/comms.h"
 #include "cost/float8.h"
 #include "cost/optimizer.h"
 #include "cost/recompute.h"
@@ -28,7 +29,57 @@ struct filling {
 	const bool *dealt; /* [ntensor] ap_dealt_params(); NULL: not dealt whole */
 	ap_id *reader; /* [ntensor] the latest operator that reads it, or AP_NONE */
 	uint16_t *first; /* [ntensor] the first of its operands that does */
+	int64_t gradients_bytes[AP_DTYPE_COUNT]; /* by type on the wire: of those that go in buckets */
+	int64_t weights_bytes[AP_DTYPE_COUNT]; /* by type */
 };
+
+bool ap_task_fuses(const struct ap_graph *g, const struct ap_tensor *t)
+{
+	const struct ap_tensor *first = NULL;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ap_node *n = &g->node[t->use[u].node];
+		const struct ap_tensor *result;
+
+		if (n->bound.nout == 0)
+			continue;
+		result = &g->tensor[n->out[0]];
+		first = first ? first : result;
+		if (result->shape.dtype != first->shape.dtype)
+			return false;
+	}
+	return true;
+}
+
+int32_t ap_task_fusion(const struct ap_graph *g, const struct ap_tensor *t)
+{
+	return t->comm_fusion >= 0 ? t->comm_fusion : g->node[t->owner.node].fusion;
+}
+
+static bool is_trained(const struct ap_tensor *t)
+{
+	return t->kind == AP_TENSOR_PARAM && t->trainable && t->needs_grad && t->nuse > 0;
+}
+
+/* What may be exchanged in buckets, in a stage, in the mean of all. */
+static void count_exchanged(struct filling *k, const struct ap_step *step)
+{
+	int64_t nstage = step->pipe ? step->pipe->nstage : 1;
+
+	for (ap_id i = 0; i < k->g->ntensor; i++) {
+		const struct ap_tensor *t = &k->g->tensor[i];
+		enum ap_dtype own = t->shape.dtype, wire = ap_gradient_wire(own, step);
+
+		if (!is_trained(t) || !ap_task_fuses(k->g, t))
+			continue;
+		k->gradients_bytes[wire] += ap_tensor_bytes(t) / ap_dtype_bytes(own) * ap_dtype_bytes(wire);
+		k->weights_bytes[own] += ap_tensor_bytes(t);
+	}
+	for (int d = 0; d < AP_DTYPE_COUNT; d++) {
+		k->gradients_bytes[d] /= nstage;
+		k->weights_bytes[d] /= nstage;
+	}
+}
 
 static void fill_operand(const struct filling *k, const struct ap_step *step, ap_id node, uint16_t i)
 {
@@ -57,6 +108,11 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 	o->shardable = o->trainable && t->parallel_optimizer && !o->alone &&
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
 	o->regather = o->shardable && (step->optimizer_level >= 3 || k->again[node].regather);
+	if (is_trained(t) && !o->alone && ap_task_fuses(k->g, t)) {
+		o->gradients_bytes = k->gradients_bytes[ap_gradient_wire(t->shape.dtype, step)];
+		o->weights_bytes = k->weights_bytes[t->shape.dtype];
+		o->unfused = ap_task_fusion(k->g, t) == 0;
+	}
 	o->updated = !k->dealt || k->dealt[n->in[i]];
 	o->sharer = AP_NONE;
 }
@@ -568,6 +624,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 	k.in = AP_NEW_N(ctx->scratch, struct ap_task_operand *, g->nnode);
 	k.out = AP_NEW_N(ctx->scratch, struct ap_task_result *, g->nnode);
 	ap_recompute_mark(ctx, g, step, again);
+	count_exchanged(&k, step);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_bound *b = &g->node[i].bound;
 
@@ -672,11 +729,13 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->returns, o->alone, o->updated,
-			o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch, o->cast,
-			o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_copy};
+			o->unfused, o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch,
+			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_copy};
 
 		SIGN(s, flags);
 		SIGN(s, o->share);
+		SIGN(s, o->gradients_bytes);
+		SIGN(s, o->weights_bytes);
 		SIGN(s, o->float8_readers);
 	}
 	for (int r = 0; r < t->bound->nout; r++) {
@@ -761,11 +820,6 @@ const uint32_t *ap_task_classes(struct ap_ctx *ctx, const struct ap_task *task, 
 		ap_arena_release(ctx->scratch, mark);
 	}
 	return class_of;
-}
-
-static bool is_trained(const struct ap_tensor *t)
-{
-	return t->kind == AP_TENSOR_PARAM && t->trainable && t->needs_grad && t->nuse > 0;
 }
 
 static int64_t count_trained(const struct ap_graph *g)

@@ -18,6 +18,10 @@ struct ap_task_operand {
 	bool returns; /* a weight that another stage sent for the step: its gradient is added up over
 	                 micro-batches, then exchanged and sent back, once */
 	bool alone; /* its gradient is not exchanged: each rank has its own parameter */
+	bool unfused; /* its exchange is numbered 0, which on Ascend processors means in no bucket */
+	int64_t gradients_bytes; /* on the wire, of all parameters of a stage, in the mean, whose gradients
+	                            may go in one bucket with its own; 0: none may */
+	int64_t weights_bytes; /* the same of the weights that the optimizer gathers */
 	bool updated; /* by the rank with the largest update if dealt whole; else true */
 	bool kept; /* needed in the backward pass, in this operator's layout */
 	bool again; /* if kept: brought into that layout again, not held */
@@ -104,6 +108,12 @@ static inline enum ap_dtype ap_task_stored(const struct ap_task *t, int i)
  * nothing themselves: their operand is kept instead. O(operands). */
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out);
+
+/* May the collectives of a parameter go in buckets: do all its users compute in one type? */
+bool ap_task_fuses(const struct ap_graph *g, const struct ap_tensor *t);
+
+/* The fusion number that a parameter or its owner is given; -1: none. */
+int32_t ap_task_fusion(const struct ap_graph *g, const struct ap_tensor *t);
 
 /* Operators with equal ties must have equal strategies: they share a checkpoint key, and their
  * vectors have equal lengths. (Otherwise no strategy could be equal; a checkpoint cannot tell such

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/vec.h"
 #include "cost/least.h"
+#include "cost/opcost.h"
 #include "cost/pins.h"
 #include "drive/baseline.h"
 #include "drive/bound.h"
@@ -85,17 +86,23 @@ static struct ap_rivals *into(struct driving *d)
 	return d->free ? &d->routed : &d->rivals;
 }
 
-/* The table's problem with the whole gradient exchange charged. */
-static struct ap_problem exposed_problem(struct ap_ctx *ctx, const struct ap_table *t)
+enum charge {
+	ALL_EXPOSED, /* the whole gradient exchange */
+	EACH_ALONE, /* each exchange with its own latency, as if there were no buckets */
+};
+
+/* The table's problem where more of the gradient exchange is charged. */
+static struct ap_problem charged_problem(struct ap_ctx *ctx, const struct ap_table *t, enum charge charge)
 {
 	double **cost = AP_NEW_N(ctx->arena, double *, t->nclass);
 
 	for (uint32_t c = 0; c < t->nclass; c++) {
 		const struct ap_table_class *cls = &t->cls[c];
+		const double *more = charge == ALL_EXPOSED ? cls->hidden : cls->bucketed;
 
 		cost[c] = AP_NEW_N(ctx->arena, double, cls->k);
 		for (uint32_t i = 0; i < cls->k; i++)
-			cost[c][i] = cls->cost[i] + cls->hidden[i];
+			cost[c][i] = cls->cost[i] + more[i];
 	}
 	return ap_table_repriced(ctx->arena, t, cost);
 }
@@ -111,23 +118,34 @@ static bool worth_caution(const struct driving *d, const struct ap_rival *v)
 }
 
 /*
- * The objective assumes that a fixed part of the gradient exchange is hidden, which does not hold
- * for a network with little computation beside it. Adds the best choice without that assumption.
+ * The objective assumes that a fixed part of the gradient exchange is hidden, which does not hold for a
+ * network with little computation beside it, and that buckets are full, which those that go out last are
+ * not. Adds the best choice without one of these assumptions.
  */
-static void add_cautious(struct driving *d, uint64_t most)
+static void add_charged(struct driving *d, uint64_t most, enum charge charge)
 {
 	const struct ap_table *t = d->chosen.table;
-	struct ap_problem p = exposed_problem(d->ctx, t);
+	struct ap_problem p = charged_problem(d->ctx, t, charge);
 	struct ap_budget budget = d->rq->budget;
 	struct ap_choice c = {0};
 
 	budget.work = most;
 	budget.start[0] = d->chosen.choice.pick;
-	ap_ctx_phase(d->ctx, "searching with all gradient exchange exposed");
+	ap_ctx_phase(d->ctx, charge == ALL_EXPOSED ? "searching with all gradient exchange exposed"
+		: "searching without buckets");
 	ap_choose_engine(d->rq)->solve(d->ctx, &p, &budget, &c);
 	d->steps += c.work;
 	if (ap_choice_any(&c) && !ap_ctx_stopped(d->ctx))
 		ap_rival_add(into(d), NULL, ap_chosen_counts(d->ctx, t, c.pick));
+}
+
+/* Do buckets save any of what a choice costs? */
+static bool is_bucketed(const struct ap_table *t, const uint32_t *pick)
+{
+	for (ap_id i = 0; i < t->graph->nnode; i++)
+		if (t->cls[t->class_of[i]].bucketed[pick[i]] > 0)
+			return true;
+	return false;
 }
 
 static void recur(struct driving *d, struct ap_ctx *ctx, struct ap_rec_limits limits)
@@ -167,30 +185,59 @@ static enum ap_status find_by_recursion(struct driving *d)
 	return AP_OK;
 }
 
-/* Where simulation exposes more of the gradient exchange than the objective charges: the recursion
- * without that assumption. */
-static enum ap_status find_cautious_recursion(struct driving *d)
+/* The recursion by another objective. */
+static void add_recursion(struct driving *d, const struct ap_step *step)
 {
-	const struct ap_request *rq = d->rq;
-	struct ap_software software;
-	struct ap_step step = *rq->step;
-	const struct ap_rival *v = NULL;
 	struct ap_recursive r;
 
-	for (size_t i = 0; i < into(d)->all.n; i++)
-		if (into(d)->all.v[i].counts == d->recursion.counts)
-			v = &into(d)->all.v[i];
-	if (!v || !rq->step->software || ap_ctx_stopped(d->ctx) || !worth_caution(d, v))
-		return AP_OK;
-	software = *rq->step->software;
-	software.gradient_exposed = 1;
-	step.software = &software;
-	ap_recursive_plan(d->ctx, rq->graph, rq->machine, &step, d->fixed,
-		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(rq)}, &r);
+	ap_recursive_plan(d->ctx, d->rq->graph, d->rq->machine, step, d->fixed,
+		&(struct ap_rec_limits){.bytes = ap_choose_sum_bytes(d->rq)}, &r);
 	d->work += r.work;
 	d->steps += r.work * AP_RECURSION_STEPS;
 	if (r.allowed && !ap_ctx_stopped(d->ctx))
 		ap_rival_add(into(d), NULL, r.counts);
+}
+
+/* Do buckets save any of what the recursion's plan costs by the objective? */
+static bool recursion_is_bucketed(struct driving *d)
+{
+	struct ap_plan p;
+
+	ap_plan_price(d->rivals.maker, d->recursion.counts, &p);
+	for (ap_id i = 0; i < p.graph->nnode; i++)
+		if (ap_op_cost_bucketed_s(&p.op[i].cost, p.step) > 0)
+			return true;
+	return false;
+}
+
+/* Where simulation exposes more of the gradient exchange than the objective charges: the recursion
+ * without that assumption; where buckets save any, without these. */
+static enum ap_status find_charged_recursions(struct driving *d)
+{
+	const struct ap_request *rq = d->rq;
+	const struct ap_rival *v = NULL;
+	bool cautious;
+
+	for (size_t i = 0; i < into(d)->all.n; i++)
+		if (into(d)->all.v[i].counts == d->recursion.counts)
+			v = &into(d)->all.v[i];
+	if (!v || ap_ctx_stopped(d->ctx))
+		return AP_OK;
+	cautious = rq->step->software && worth_caution(d, v);
+	if (!d->hints.limit_binds && recursion_is_bucketed(d)) {
+		struct ap_step step = *rq->step;
+
+		step.exchange_alone = true;
+		add_recursion(d, &step);
+	}
+	if (cautious && !ap_ctx_stopped(d->ctx)) {
+		struct ap_software software = *rq->step->software;
+		struct ap_step step = *rq->step;
+
+		software.gradient_exposed = 1;
+		step.software = &software;
+		add_recursion(d, &step);
+	}
 	return AP_OK;
 }
 
@@ -400,6 +447,7 @@ static enum ap_status run_engine(struct driving *d, uint64_t most)
 {
 	struct ap_chosen *c = &d->chosen;
 	struct ap_rival *v;
+	bool cautious;
 
 	AP_TRY(choose_fitting(d, ap_choose_engine(d->rq), most));
 	if (c->choice.outcome == AP_OUT_INFEASIBLE && !into(d)->best) {
@@ -413,8 +461,11 @@ static enum ap_status run_engine(struct driving *d, uint64_t most)
 		return AP_OK;
 	v = ap_rival_add(into(d), NULL, ap_chosen_counts(d->ctx, c->table, c->choice.pick));
 	v->optimal = c->choice.outcome == AP_OUT_OPTIMAL;
-	if (!ap_ctx_stopped(d->ctx) && worth_caution(d, v))
-		add_cautious(d, most);
+	cautious = worth_caution(d, v);
+	if (!d->hints.limit_binds && !ap_ctx_stopped(d->ctx) && is_bucketed(c->table, c->choice.pick))
+		add_charged(d, most, EACH_ALONE);
+	if (!ap_ctx_stopped(d->ctx) && cautious)
+		add_charged(d, most, ALL_EXPOSED);
 	return AP_OK;
 }
 
@@ -915,7 +966,7 @@ static enum ap_status search(struct driving *d)
 		AP_TRY(run_part(d, find_by_recursion));
 	AP_TRY(run_part(d, settle));
 	if (!d->rq->baselines_only) {
-		AP_TRY(run_part(d, find_cautious_recursion));
+		AP_TRY(run_part(d, find_charged_recursions));
 		AP_TRY(run_part(d, settle));
 		AP_TRY(run_part(d, improve));
 		if (!d->recursion_only)

@@ -43,58 +43,18 @@ static int32_t number_of(const struct ap_plan *p, const struct ap_tensor *t)
 {
 	if (!is_ascend(p) || t->kind == AP_TENSOR_ACT)
 		return -1;
-	return t->comm_fusion >= 0 ? t->comm_fusion : p->graph->node[t->owner.node].fusion;
+	return ap_task_fusion(p->graph, t);
 }
 
-static bool users_agree(const struct ap_graph *g, const struct ap_tensor *t)
+static enum ap_dtype wire_type(const struct bucketing *b, const struct ap_tensor *t, enum ap_phase phase)
 {
-	const struct ap_tensor *first = NULL;
-
-	for (uint32_t u = 0; u < t->nuse; u++) {
-		const struct ap_node *n = &g->node[t->use[u].node];
-		const struct ap_tensor *result;
-
-		if (n->bound.nout == 0)
-			continue;
-		result = &g->tensor[n->out[0]];
-		first = first ? first : result;
-		if (result->shape.dtype != first->shape.dtype)
-			return false;
-	}
-	return true;
-}
-
-static const struct ap_fusion *fusion_of(const struct ap_step *step, enum ap_coll kind)
-{
-	static const struct ap_fusion none = {.mode = AP_FUSION_OFF};
-
-	switch (kind) {
-	case AP_COLL_ALLREDUCE:
-		return &step->allreduce;
-	case AP_COLL_REDUCESCATTER:
-		return &step->reducescatter;
-	case AP_COLL_ALLGATHER:
-		return &step->allgather;
-	default:
-		return &none;
-	}
-}
-
-static enum ap_dtype wire_type(const struct bucketing *b, const struct ap_tensor *t,
-	enum ap_phase phase)
-{
-	int bytes = phase == AP_PHASE_GRADIENT ? ap_gradient_wire_bytes(t->shape.dtype, b->p->step)
-		: ap_dtype_bytes(t->shape.dtype);
-
-	if (bytes == ap_dtype_bytes(t->shape.dtype))
-		return t->shape.dtype;
-	return bytes == 2 ? AP_BFLOAT16 : AP_FLOAT32;
+	return phase == AP_PHASE_GRADIENT ? ap_gradient_wire(t->shape.dtype, b->p->step) : t->shape.dtype;
 }
 
 static void make_key(struct bucketing *b, const struct ap_comm *c, const struct ap_tensor *t,
 	int32_t stage, struct bucket_key *key)
 {
-	const struct ap_fusion *f = fusion_of(b->p->step, c->kind);
+	const struct ap_fusion *f = ap_comm_fusion(b->p->step, c->kind);
 	int32_t number = number_of(b->p, t);
 
 	memset(key, 0, sizeof *key);
@@ -113,7 +73,7 @@ static void make_key(struct bucketing *b, const struct ap_comm *c, const struct 
 		key->cut = (int32_t)n;
 	}
 	if (f->mode == AP_FUSION_OFF || key->number == 0 || t->kind == AP_TENSOR_ACT ||
-		!users_agree(b->p->graph, t))
+		!ap_task_fuses(b->p->graph, t))
 		key->alone = 1 + (int32_t)b->members.n;
 }
 
@@ -121,7 +81,7 @@ static void put(struct bucketing *b, ap_id node, uint32_t comm)
 {
 	const struct ap_comm *c = &b->p->op[node].comm[comm].comm;
 	ap_id tensor = ap_plan_comm_tensor(b->p->graph, node, c);
-	const struct ap_fusion *f = fusion_of(b->p->step, c->kind);
+	const struct ap_fusion *f = ap_comm_fusion(b->p->step, c->kind);
 	int32_t stage = b->x->stage[b->x->part_of[node]];
 	struct bucket_key key;
 	struct ap_bucket *to;
@@ -256,7 +216,7 @@ void ap_buckets_explain(struct ap_ctx *ctx, const struct ap_plan *p)
 	explain_numbers(ctx, p);
 	for (ap_id t = 0; t < g->ntensor; t++)
 		if (g->tensor[t].kind == AP_TENSOR_PARAM && g->tensor[t].trainable &&
-			g->tensor[t].comm_fusion > 0 && !users_agree(g, &g->tensor[t]))
+			g->tensor[t].comm_fusion > 0 && !ap_task_fuses(g, &g->tensor[t]))
 			ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "fusion",
 				"parameter \"%s\" has comm_fusion %d, but its users compute in "
 				"different types: its gradient is exchanged alone",

@@ -574,13 +574,14 @@ static void rule_recompute(struct book *b)
 }
 
 /* The objective lies between the operators' costs without and with all gradient exchange, part of
- * which is hidden. */
+ * which is hidden, and buckets save part of this and of what gathers weights. */
 static void hold_objective(struct book *b, const struct ap_jv *search)
 {
 	static const char *const parts[] = {"forward_s", "backward_s", "forward_communication_s",
 		"backward_communication_s", "optimizer_s", "input_s"};
 	const struct ap_jv *ops = ap_jv_get(b->root, "operators"), *c;
-	double least = 0, gradients = 0, moves = 0, objective = book_num(search, "objective_s"), slack;
+	double least = 0, gradients = 0, moves = 0, gathers = 0, slack;
+	double objective = book_num(search, "objective_s");
 
 	for (const struct ap_jv *v = ap_jv_first(ops); v; v = ap_jv_next(v)) {
 		const struct ap_jv *cost = ap_jv_get(v, "cost");
@@ -589,7 +590,9 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 			least += book_num(cost, parts[i]);
 		gradients += book_num(cost, "gradient_s");
 		for (c = ap_jv_first(ap_jv_get(v, "communications")); c; c = ap_jv_next(c))
-			if (book_bool(c, "each_micro_batch"))
+			if (!strcmp(book_str(c, "phase"), "optimizer"))
+				gathers += book_num(c, "time_s");
+			else if (book_bool(c, "each_micro_batch"))
 				gradients += (double)b->micro_batches * book_num(c, "time_s");
 	}
 	for (uint32_t i = 0; i < b->nparam; i++) {
@@ -603,7 +606,7 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 			moves += ap_jv_get(b->move[i], "objective_s") ? book_num(b->move[i], "objective_s")
 				: book_num(b->move[i], "forward_s") + book_num(b->move[i], "backward_s");
 	slack = 0x1p-40 * (double)(ap_jv_count(ops) + b->nmove) + 1e-7 * objective; /* rounding errors */
-	if (objective < least + moves - slack || objective > least + gradients + moves + slack)
+	if (objective < least + moves - gathers - slack || objective > least + gradients + moves + slack)
 		book_fault(b, ap_jv_get(search, "objective_s"), "is no sum of what operators and "
 			"redistributions cost");
 }
@@ -2301,7 +2304,8 @@ static void hold_kernel(struct book *b, struct schedule *s, const struct ap_jv *
 /* Of a weight that another stage sent: its gradient is brought back once a step, and not here. */
 static bool is_of_weight(const struct book *b, const struct ap_jv *move)
 {
-	ap_id from = ap_map_get_str(b->op_names, book_str(move, "from"));
+	const struct ap_jv *name = book_at(move, "from"); /* NULL: an input of the graph */
+	ap_id from = name ? ap_map_get_str(b->op_names, ap_jv_str(name)) : AP_NONE;
 
 	return from != AP_NONE && book_bool(b->op[from].v, "once");
 }

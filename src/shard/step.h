@@ -125,6 +125,7 @@ struct ap_step {
 	                   own, their gradients are not exchanged */
 	bool gradient_fp32_sync; /* 16-bit gradients travel as float32 */
 	bool force_fp32; /* so does all else that is reduced */
+	bool exchange_alone; /* the objective charges each exchange its own latency, as if without buckets */
 	bool exchange_behind; /* gradients are exchanged behind all passes, not beside the backward ones */
 	bool product_overlap; /* a product's work and the collective of its result run in parts beside each
 	                         other (generic) */

@@ -46,7 +46,7 @@ struct ap_kind {
 	struct ap_slot *in, *out; /* [nin], [nout] */
 	struct ap_slot strategy; /* .of holds ids of strategy vectors; .layout is NULL */
 	double *cost; /* [k] INFINITY: a parameter read twice would have two layouts */
-	double *hidden; /* [k] see struct ap_table_class */
+	double *hidden, *bucketed; /* [k] see struct ap_table_class */
 	int64_t *memory, *temporary; /* [k] */
 };
 
@@ -722,6 +722,7 @@ static void fill_class(const struct ap_making *mk, const struct class *c,
 	int64_t *memory = AP_NEW_N(mk->ctx->arena, int64_t, c->k);
 	int64_t *temporary = AP_NEW_N(mk->ctx->arena, int64_t, c->k);
 	double *hidden = AP_NEW_N(mk->ctx->arena, double, c->k);
+	double *bucketed = AP_NEW_N(mk->ctx->arena, double, c->k);
 
 	for (uint32_t i = 0; i < c->k; i++) {
 		uint32_t j = c->candidate[i];
@@ -731,9 +732,11 @@ static void fill_class(const struct ap_making *mk, const struct class *c,
 		memory[i] = kd->memory[j];
 		temporary[i] = kd->temporary[j];
 		hidden[i] = kd->hidden[j];
+		bucketed[i] = kd->bucketed[j];
 	}
 	*out = (struct ap_table_class){.k = c->k, .before = kd->k, .nfactor = nf, .count = count,
-		.cost = cost, .hidden = hidden, .memory = memory, .temporary = temporary};
+		.cost = cost, .hidden = hidden, .bucketed = bucketed, .memory = memory,
+		.temporary = temporary};
 }
 
 static void fill_matrix(const struct ap_making *mk, const struct ap_tie *l, uint32_t scale,
@@ -1204,6 +1207,7 @@ static void price_kind(void *user, size_t i, int worker)
 		kd->memory[c] = ap_op_cost_memory_bytes(&oc, kd->task);
 		kd->temporary[c] = oc.temporary_bytes;
 		kd->hidden[c] = ap_op_cost_hidden_s(&oc, mk->step);
+		kd->bucketed[c] = ap_op_cost_bucketed_s(&oc, mk->step);
 	}
 }
 
@@ -1224,6 +1228,7 @@ static void add_kind(struct ap_making *mk, ap_id node)
 	kd.memory = AP_NEW_N(mk->ctx->arena, int64_t, kd.k);
 	kd.temporary = AP_NEW_N(mk->ctx->arena, int64_t, kd.k);
 	kd.hidden = AP_NEW_N(mk->ctx->arena, double, kd.k);
+	kd.bucketed = AP_NEW_N(mk->ctx->arena, double, kd.k);
 	fill_slots(mk, &kd);
 	AP_PUSH(mk->ctx->arena, mk->kinds, kd);
 }

@@ -19,6 +19,7 @@ struct ap_table_class { /* a class of nodes with equal candidates */
 	const double *cost; /* [k] share of the objective, quantised; INFINITY: forbidden */
 	const double *hidden; /* [k] gradient exchange taken for hidden by the objective,
 	                         quantised */
+	const double *bucketed; /* [k] what buckets save by the objective, quantised */
 	const int64_t *memory; /* [k] */
 	const int64_t *temporary; /* [k] */
 	uint32_t nway; /* each prime of the number of devices, ascending, and each factor */

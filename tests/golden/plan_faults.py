@@ -238,7 +238,7 @@ SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
                             '--optimizer-level=level2', '--micro-batches=2', '--recompute=full'], 0.15),
     ('interleaved', GPT, SMALL + ['--hybrid=dp=2,tp=2,pp=2,vpp=2,mbs=2', '--pipeline-scheduler=interleaved'], 0.15),
     ('experts', EXPERTS, SMALL + ['--hybrid=dp=4,tp=2,ep=2'], 0.1),
-    ('halo', 'resnet50', ['--device-num=64', '--chip=ascend910b', '--batch=8', '--work-limit=1000000'], 0.05),
+    ('halo', 'resnet50', ['--device-num=64', '--chip=ascend910b', '--batch=8', '--work-limit=1000000'], 0.1),
 ]
 
 

@@ -284,15 +284,15 @@ START_TEST(gradients_of_8_bits)
 	const struct ap_software software = {.gradient_bytes = 4};
 	struct ap_step step = AP_STEP_DEFAULT;
 
-	ck_assert_int_eq(ap_gradient_wire_bytes(AP_FLOAT8_E4M3FN, &step), 4);
+	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_FLOAT8_E4M3FN, &step)), 4);
 	ck_assert_int_eq(ap_gradient_held_bytes(AP_FLOAT8_E4M3FN, &step), 2);
 	step.gradient_fp32_sync = false;
 	step.software = &software;
-	ck_assert_int_eq(ap_gradient_wire_bytes(AP_FLOAT8_E5M2, &step), 2);
-	ck_assert_int_eq(ap_gradient_wire_bytes(AP_INT8, &step), 1);
+	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_FLOAT8_E5M2, &step)), 2);
+	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_INT8, &step)), 1);
 	ck_assert_int_eq(ap_gradient_held_bytes(AP_FLOAT8_E5M2, &step), 4);
 	step.force_fp32 = true;
-	ck_assert_int_eq(ap_gradient_wire_bytes(AP_FLOAT8_E5M2, &step), 4);
+	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_FLOAT8_E5M2, &step)), 4);
 }
 END_TEST
 

@@ -77,9 +77,10 @@ static const char *buckets(const struct net *n)
 	return t.s;
 }
 
-/* Times of the plan's exchange: what it takes, and what of all communication is hidden. */
+/* Times of the plan's exchange: what it takes, what it is charged by the objective before any is taken for
+ * hidden, and what of all communication is hidden. */
 struct figures {
-	double exchange_s, hidden_s;
+	double exchange_s, charged_s, hidden_s;
 };
 
 static struct figures figures(const struct net *n)
@@ -89,6 +90,8 @@ static struct figures figures(const struct net *n)
 
 	for (uint32_t b = 0; b < n->plan.nbucket; b++)
 		x.exchange_s += n->plan.bucket[b].time_s;
+	for (ap_id i = 0; i < n->f.graph->nnode; i++)
+		x.charged_s += n->plan.op[i].cost.gradient_s - n->plan.op[i].cost.bucketed_s;
 	return x;
 }
 
@@ -105,6 +108,30 @@ static struct figures fused(const char *chip, enum ap_fusion_mode mode, int64_t 
 	fixture_close(&n.f);
 	return x;
 }
+
+static void near(double got, double want)
+{
+	ck_assert_msg(fabs(got - want) <= 1e-12 * want, "got %.17g, want %.17g", got, want);
+}
+
+/* Full buckets are charged what they take, none a latency of its own; nothing is charged more than alone. */
+START_TEST(charged)
+{
+	const char *alone = "w5|w4|w3|w2|w1|w0", *pairs = "w5 w4|w3 w2|w1 w0";
+	struct figures many = fused("a100-80", AP_FUSION_OFF, 0, alone);
+	struct figures two = fused("a100-80", AP_FUSION_SIZE, 2 * WEIGHT_BYTES, pairs);
+	struct figures one = fused("a100-80", AP_FUSION_SIZE, AP_FUSION_BYTES, "w5 w4 w3 w2 w1 w0");
+	struct figures no_two = fused("a100-80", AP_FUSION_SIZE, 2 * WEIGHT_BYTES - 4, alone);
+	struct figures no_one = fused("a100-80", AP_FUSION_SIZE, WEIGHT_BYTES - 4, alone);
+
+	near(many.charged_s, many.exchange_s);
+	near(two.charged_s, two.exchange_s);
+	near(one.charged_s, one.exchange_s);
+	near(no_one.charged_s, no_one.exchange_s);
+	ck_assert_double_lt(no_two.charged_s, no_two.exchange_s);
+	ck_assert_double_gt(no_two.charged_s, two.exchange_s);
+}
+END_TEST
 
 /* The fewer buckets, the less latency, and the less is done while there is still something to compute. */
 START_TEST(size)
