@@ -730,7 +730,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->regather, o->returns, o->alone, o->updated,
 			o->unfused, o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch,
-			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_copy};
+			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_only, o->float8_copy};
 
 		SIGN(s, flags);
 		SIGN(s, o->share);

@@ -30,7 +30,7 @@ struct ap_task_operand {
 	uint16_t float8_readers; /* of an activation that is copied into 8 bits: number of products that read
 	                            this copy; else 0 */
 	bool float8_only; /* an activation that products in 8 bits alone read, here or behind views, and
-	                     that is sent so. Not in the signature */
+	                     that is sent so */
 	bool float8_copy; /* which is kept beside the activation itself, and charged to this operator */
 	uint16_t twin; /* the first operand that reads the same tensor, usually itself */
 	uint8_t batch; /* dimensions that carry the batch */

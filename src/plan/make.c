@@ -60,9 +60,10 @@ struct op_key {
 
 struct flow_key { /* what a redistribution's price depends on beside its ends; without padding */
 	int64_t size[AP_MAX_RANK];
+	double imbalance;
 	uint32_t sets;
 	uint16_t sharers;
-	uint8_t rank, dtype, grad, kept, again, once, returns, spare[3];
+	uint8_t rank, dtype, grad, kept, again, once, returns, uneven, float8, spare;
 };
 
 struct move_key {
@@ -203,6 +204,9 @@ static ap_id flow_id(struct ap_plan_maker *k, ap_id to, uint32_t operand)
 	key.again = flow.again;
 	key.once = flow.once;
 	key.returns = flow.returns;
+	key.float8 = flow.float8;
+	key.uneven = flow.uneven;
+	key.imbalance = flow.imbalance;
 	key.sets = flow.sets;
 	key.sharers = flow.sharers;
 	return *id = ap_map_put(k->flow_ids, &key, sizeof key, NULL);

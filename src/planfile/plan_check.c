@@ -1344,7 +1344,7 @@ static void hold_move(struct book *b, const struct ap_jv *m, uint32_t own, ap_id
 	const struct book_op *op = &b->op[to];
 	const struct book_tensor *t;
 	struct ap_layout a, z;
-	struct ap_axes partial;
+	struct ap_axes partial = {0};
 
 	book_want_num(b, m, "time_s", book_num(m, "forward_s") + book_num(m, "backward_s"),
 		"forward_s + backward_s");
@@ -1374,7 +1374,10 @@ static void hold_move(struct book *b, const struct ap_jv *m, uint32_t own, ap_id
 		book_fault(b, m, "is none: the layouts are the same");
 	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, NULL, t, m);
 	if (ap_jv_get(m, "back_steps")) {
-		find_partial(b, op, &z, &partial);
+		/* the gradient of a weight that another stage sent is summed apart */
+		if (t->source != BOOK_RESULT || !book_bool(b->op[t->op].v, "once") ||
+			book_bool(op->v, "once"))
+			find_partial(b, op, &z, &partial);
 		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, &partial, t, NULL);
 	}
 }

@@ -35,6 +35,8 @@ RUNS = [
      '--batch', '16', '--executor', 'generic', '--hybrid', 'pp=2,tp=4,sp=1,mbs=2', '--recompute', 'full:3,1,mlp'],
     ['evaluate', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'h100-80',
      '--batch', '6', '--executor', 'generic', '--hybrid', 'dp=2,tp=4,sp=1,mbs=3', '--fp8-format', 'hybrid'],
+    ['search', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'b200-180', '--executor',
+     'generic', '--fp8-format', 'e4m3'],
     ['search', os.path.join(SOURCE, 'tests/golden/settings/config.json'), '--device-num', '8', '--chip', 'a100-80'],
 ]
 # Of operators that none of these networks has: windows that are cut, copies of another type, steps back that

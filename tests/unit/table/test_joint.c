@@ -60,7 +60,7 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, kept, true),
 	FIELD(ap_task_operand, again, true),
 	FIELD(ap_task_operand, float8_readers, true),
-	FIELD(ap_task_operand, float8_only, false), /* of flows */
+	FIELD(ap_task_operand, float8_only, true),
 	FIELD(ap_task_operand, float8_copy, true),
 	FIELD(ap_task_operand, twin, true),
 	FIELD(ap_task_operand, batch, true),
