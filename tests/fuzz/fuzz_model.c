@@ -23,12 +23,15 @@ static const char *word(size_t i)
 
 static int try_input(const uint8_t *data, size_t size)
 {
+	static const char *const options[] = {"", "--attention small --dtype float16", "--loss fused --mtp 1",
+		"--loss vocabulary-parallel --names mindformers", "--masked-positions 3", "--names mindformers --mtp 2"};
+
 	if (fuzz_many(data, size, "layer", 2))
 		return 0;
 	fuzz_file("in.json", data, size);
 	(void)fuzz_run("check in.json");
 	if (fuzz_run("import in.json --sequence 16 --batch 8 -o out.json %s",
-			fuzz_way(data, size, 2) ? "--attention small --dtype float16" : "") == AP_OK)
+			options[fuzz_way(data, size, AP_COUNT(options))]) == AP_OK)
 		fuzz_must("check out.json");
 	return 0;
 }
