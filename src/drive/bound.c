@@ -30,6 +30,7 @@ enum {
 
 #define NEAR 1e-4 /* to the best mixture of a pool */
 #define SAME 1e-5 /* a better bound by less is none */
+#define WITHIN 64 /* part of the gap known before that a solve within the memory may leave open */
 
 /* Of paths and plans known so far. */
 struct game {
@@ -160,11 +161,12 @@ static const struct ap_problem *without_idle(struct ap_ctx *ctx, const struct ap
 	return out;
 }
 
-/* The plan of which the path takes least, within the memory if that binds; from the pool, or (NULL) all, and
- * from what is left of each node's candidates. */
+/* The plan of which the path takes least, within the memory if that binds, then so near the least; from the
+ * pool, or (NULL) all, and from what is left of each node's candidates. */
 static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
 	const struct ap_table_legs *legs, const struct ap_table_pool *pool, const bool *const *left,
-	const struct ap_path *path, uint64_t work, const struct ap_table **weighted, struct ap_choice *c)
+	const struct ap_path *path, uint64_t work, double within, const struct ap_table **weighted,
+	struct ap_choice *c)
 {
 	const struct ap_engine *exact = ap_engine_of_parts();
 	int64_t limit = ap_choose_limit_bytes(rq);
@@ -184,6 +186,7 @@ static bool solve(struct ap_ctx *ctx, const struct ap_request *rq, const struct 
 	if (!*weighted)
 		return false;
 	*c = (struct ap_choice){.outcome = AP_OUT_LIMIT};
+	budget.gap = within;
 	ap_fit_staged(ctx, *weighted, exact, &budget, limit, true, c);
 	c->lower_bound = fmax(c->lower_bound, bound);
 	return true;
@@ -211,6 +214,7 @@ struct bounding {
 	void (*found)(void *user, const int32_t *const *counts);
 	void *user;
 	double fastest_s;
+	double within; /* how near its optimum a solve within the memory has to come */
 	uint64_t work;
 };
 
@@ -242,7 +246,7 @@ static double solve_path(struct bounding *b, struct ap_ctx *ctx, const struct ap
 
 	own.arena = ap_arena_create_like(ctx->arena);
 	*counts = NULL;
-	if (solve(&own, b->rq, b->table, &b->legs, pool, left, path, most_work, &weighted, &c)) {
+	if (solve(&own, b->rq, b->table, &b->legs, pool, left, path, most_work, b->within, &weighted, &c)) {
 		b->work += ENGINE_STEPS * c.work + TABLE_STEPS * weighted->work;
 		if (ap_choice_any(&c) && !ap_ctx_stopped(&own))
 			*counts = keep(ctx->arena, weighted, c.pick);
@@ -520,7 +524,7 @@ static void branch_out(struct bounding *b, const struct ap_path *path, const int
 
 void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const struct ap_table *table,
 	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
-	uint32_t nknown, uint64_t work, uint64_t first,
+	uint32_t nknown, double known_s, uint64_t work, uint64_t first,
 	void (*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out)
 {
@@ -529,12 +533,14 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 	struct ap_ctx with_legs = one_phase; /* whose memory ends with the solves */
 	struct bounding b = {.ctx = &with_legs, .rq = rq, .table = table, .maker = maker,
 		.game = AP_NEW(outer->arena, struct game), .found = found, .user = user,
-		.fastest_s = best->prediction.step_time_s};
+		.fastest_s = best->prediction.step_time_s, .within = AP_ANY_OPTIMUM};
 	uint64_t plan_steps = PLAN_STEPS * (uint64_t)table->graph->nnode;
 	uint64_t whole; /* about what a solve among all candidates takes */
 	bool by_far = true; /* all the way to the mixture that may be best, instead of half of it */
 	const int32_t *const *met = NULL; /* of which the best mixture takes least */
 
+	if (known_s > 0)
+		b.within = fmax(b.within, (b.fastest_s / known_s - 1) / WITHIN);
 	*out = (struct ap_step_bound){0};
 	ap_ctx_phase(outer, "bounding the step");
 	one_phase.phase = with_legs.phase = NULL;

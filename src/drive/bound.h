@@ -24,14 +24,15 @@ struct ap_step_bound {
 
 /*
  * best: the fastest plan known; known: up to AP_MOST_KNOWN other ones, whose paths are mixed from the start,
- * simulated by maker. found() gets the counts of each plan that a solve among all candidates finds, and of
- * any that is the fastest so far; they are gone after the call. Ends when the bound is within rq->step_gap
- * of the fastest step, when no mixture of the known paths bounds better, or after so much work, of which the
- * first solve may take `first` times as much as all.
+ * simulated by maker. known_s: a bound known before, 0 if none: solves within the memory need not be exact
+ * beside what it leaves open. found() gets the counts of each plan that a solve among all candidates finds,
+ * and of any that is the fastest so far; they are gone after the call. Ends when the bound is within
+ * rq->step_gap of the fastest step, when no mixture of the known paths bounds better, or after so much work,
+ * of which the first solve may take `first` times as much as all.
  */
 void ap_bound_step(struct ap_ctx *ctx, const struct ap_request *rq, const struct ap_table *table,
 	struct ap_plan_maker *maker, const struct ap_plan *best, const int32_t *const *const *known,
-	uint32_t nknown, uint64_t work, uint64_t first,
+	uint32_t nknown, double known_s, uint64_t work, uint64_t first,
 	void (*found)(void *user, const int32_t *const *counts), void *user,
 	struct ap_step_bound *out);
 

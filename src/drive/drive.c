@@ -648,7 +648,8 @@ static enum ap_status find_step_bound(struct driving *d)
 		ap_ctx_stopped(d->ctx))
 		return AP_OK;
 	ap_bound_step(d->ctx, d->rq, d->chosen.table, d->rivals.maker, d->rivals.best, known,
-		list_known(&d->rivals, known), work, last ? FIRST_BOUND : 1, take_found, d, &b);
+		list_known(&d->rivals, known), d->step_bound_s, work, last ? FIRST_BOUND : 1, take_found, d,
+		&b);
 	d->step_bound_s = fmax(d->step_bound_s, b.bound_s);
 	d->work += b.work;
 	d->steps += b.work;
