@@ -328,6 +328,7 @@ enum ap_status ap_hybrid_fill(struct ap_ctx *ctx, int64_t devices, struct ap_hyb
 enum ap_status ap_hybrid_step(struct ap_ctx *ctx, const struct ap_hybrid *h, int64_t batch,
 	int64_t *micro_batches)
 {
+	enum { MICRO_BATCHES_MOST = 1 << 20 };
 	int64_t n = h->micro_batches ? h->micro_batches : *micro_batches;
 
 	if (h->mbs) {
@@ -335,6 +336,10 @@ enum ap_status ap_hybrid_step(struct ap_ctx *ctx, const struct ap_hybrid *h, int
 			return SAY(ctx, OPTION ": dp=%" PRId64 " x mbs=%" PRId64
 				" does not divide the batch of %" PRId64, h->dp, h->mbs, batch);
 		n = batch / h->dp / h->mbs;
+		if (n > MICRO_BATCHES_MOST)
+			return SAY(ctx, OPTION ": dp=%" PRId64 " x mbs=%" PRId64 " makes %" PRId64
+				" micro-batches of the batch of %" PRId64 "; at most %d are planned", h->dp,
+				h->mbs, n, batch, MICRO_BATCHES_MOST);
 	}
 	if (h->micro_batches && n != h->micro_batches)
 		return SAY(ctx, OPTION ": mbn=%" PRId64 ", but a batch of %" PRId64 " is %" PRId64
