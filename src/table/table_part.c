@@ -89,7 +89,7 @@ static struct ap_table_class outside_class(void)
 	static const int64_t none_bytes[1];
 
 	return (struct ap_table_class){.k = 1, .before = 1, .cost = none_s, .hidden = none_s,
-		.bucketed = none_s,		.memory = none_bytes, .temporary = none_bytes};
+		.bucketed = none_s, .memory = none_bytes, .temporary = none_bytes};
 }
 
 /* The classes of inside nodes, and one for outside nodes. */
