@@ -109,7 +109,7 @@ single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
   --print-errorlogs --timeout-multiplier 0 --suite prop --suite exec
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-single "graphs and routes on virtual ranks with sanitizers" env AP_CASES=25 meson test -C build-asan \
+single "what tools/test.sh leaves out with sanitizers" env AP_CASES=25 meson test -C build-asan \
   --no-rebuild --print-errorlogs --timeout-multiplier 4 --suite more
 single "pipelines of small models with sanitizers" sh tools/pipelines.sh \
   build-asan/src/cli/autopar-plan multiple_mix wide_deep
