@@ -363,6 +363,7 @@ static enum ap_status read_inputs(struct making *m)
 	else
 		p->set.strategy_ckpt_load_file = a->named.strategy.path;
 	AP_TRY(ap_settings_settle(&p->ctx, &p->set));
+	AP_TRY(ap_settings_one(&p->ctx, &p->set, m->use, "a plan"));
 	AP_TRY(ap_settings_note(&p->ctx, &p->set, m->use));
 	if (!a->named.graph.path)
 		return ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL, "there is no graph");

@@ -76,18 +76,21 @@ static bool add_row(const struct reader *r, const struct ap_jv *v, struct ap_str
 }
 
 /* {"full": [[2, 1], [1, 0]], "mlp": true, "uniform": 4} as "full:2,1/1,0,mlp,uniform:4"; a word that is
- * false is left out. NULL: other values are in it. */
+ * false is left out, and all are beside full, which holds them: here they are no alternatives. NULL: other
+ * values are in it. */
 static const char *counts_text(const struct reader *r, const struct ap_jv *v)
 {
 	struct ap_str s;
+	bool full = false;
 
 	ap_str_init(&s, r->ctx->arena);
 	for (const struct ap_jv *m = ap_jv_first(v); m; m = ap_jv_next(m)) {
 		bool rows = ap_jv_type(m) == AP_JARRAY && ap_jv_type(ap_jv_first(m)) == AP_JARRAY;
 		int64_t n;
 
-		if (ap_jv_type(m) == AP_JBOOL && !ap_jv_bool(m))
+		if (ap_jv_type(m) == AP_JBOOL && (!ap_jv_bool(m) || !strcmp(ap_jv_key(m), "none")))
 			continue;
+		full |= ap_jv_type(m) == AP_JBOOL && !strcmp(ap_jv_key(m), "full");
 		ap_str_addf(&s, "%s%s", s.len ? "," : "", ap_jv_key(m));
 		if (ap_jv_type(m) == AP_JBOOL)
 			continue;
@@ -105,19 +108,41 @@ static const char *counts_text(const struct reader *r, const struct ap_jv *v)
 				return NULL;
 		}
 	}
-	return s.len ? s.s : "none";
+	return full ? "full" : s.len ? s.s : "none";
+}
+
+/* [1, 2, "4..16"] as "1,2,4..16"; NULL if other values are in it. */
+static const char *several_text(const struct reader *r, const struct ap_jv *v)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, r->ctx->arena);
+	for (const struct ap_jv *e = ap_jv_first(v); e; e = ap_jv_next(e)) {
+		const char *text = ap_jv_type(e) == AP_JSTRING ? ap_jv_str(e)
+			: ap_jv_type(e) == AP_JNUMBER ? number_text(r, e, AP_SET_INT) : NULL;
+
+		if (!text)
+			return NULL;
+		ap_str_addf(&s, "%s%s", e == ap_jv_first(v) ? "" : ",", text);
+	}
+	return s.s;
 }
 
 /* A member's value as an option's text; NULL if its type is wrong. */
-static const char *value_text(const struct reader *r, const struct ap_jv *v, enum ap_setting_type type)
+static const char *value_text(const struct reader *r, const struct ap_jv *v,
+	const struct ap_setting_row *row)
 {
+	enum ap_setting_type type = row->type;
+	enum ap_range range;
+	bool several = ap_setting_takes_several(row, &range);
+
 	switch (ap_jv_type(v)) {
 	case AP_JBOOL:
 		return type != AP_SET_FLAG ? NULL : ap_jv_bool(v) ? "true" : "false";
 	case AP_JNUMBER:
 		return number_text(r, v, type);
 	case AP_JSTRING:
-		return type >= AP_SET_SIZE ? ap_jv_str(v) : NULL;
+		return type >= AP_SET_SIZE || several ? ap_jv_str(v) : NULL;
 	case AP_JARRAY:
 		if (type == AP_SET_TEXTS || type == AP_SET_COUNTS) {
 			struct ap_str s;
@@ -132,6 +157,8 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v, enu
 			}
 			return s.s;
 		}
+		if (several && type <= AP_SET_CHOICE)
+			return several_text(r, v);
 		return type == AP_SET_INTS || type == AP_SET_LISTS ? json_text(r, v) : NULL;
 	case AP_JOBJECT:
 		return type == AP_SET_COUNTS ? counts_text(r, v)
@@ -156,7 +183,7 @@ static void set_text(const struct reader *r, const struct ap_jv *v, const struct
 static void set_value(const struct reader *r, const struct ap_jv *v, const struct ap_setting_row *row,
 	const char *name)
 {
-	const char *text = value_text(r, v, row->type);
+	const char *text = value_text(r, v, row);
 
 	if (text)
 		set_text(r, v, row, name, text);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/choices.h"
 #include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -19,6 +20,7 @@
 #include "pipeline/schedule.h"
 #include "route/route.h"
 #include "search/engine.h"
+#include "shard/recompute_parse.h"
 #include "shard/step.h"
 
 /* ---- choices ---- */
@@ -88,7 +90,8 @@ static const char *choose_search_mode(size_t i)
 /* ---- the rows ---- */
 
 enum {
-	SEARCHER = AP_FOR_search,
+	SEARCHER = AP_FOR_search | AP_FOR_plan,
+	MINIMIZER = AP_FOR_search,
 	EVALUATOR = AP_FOR_evaluate,
 	PLANNERS = AP_FOR_PLANNERS,
 	CHECKER = AP_FOR_check,
@@ -114,9 +117,11 @@ static const struct ap_setting_row rows[] = {
 #define SETTING(f, c, t, d, lo, hi, n, m, g, ...) \
 	{#f, c, AP_SET_##t, d, lo, hi, n, m, AP_GROUP_##g, __VA_ARGS__, offsetof(struct ap_settings, f)},
 #define ALIAS(field, key)
+#define SEVERAL(field, range)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
+#undef SEVERAL
 };
 
 static const struct {
@@ -125,9 +130,22 @@ static const struct {
 } aliases[] = {
 #define SETTING(...)
 #define ALIAS(field, key) {AP_SET_##field, key},
+#define SEVERAL(field, range)
+#include "api/settings.def"
+#undef ALIAS
+#undef SEVERAL
+};
+
+static const struct {
+	enum ap_setting_id id;
+	enum ap_range range;
+} several[] = {
+#define ALIAS(field, key)
+#define SEVERAL(field, range) {AP_SET_##field, AP_RANGE_##range},
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
+#undef SEVERAL
 };
 
 #define AP_SET_NONE AP_SET_COUNT
@@ -237,7 +255,37 @@ static const char *choices_text(struct ap_arena *arena, ap_choice_fn *choices)
 	return s.s;
 }
 
+bool ap_setting_takes_several(const struct ap_setting_row *row, enum ap_range *range)
+{
+	for (size_t i = 0; i < AP_COUNT(several); i++)
+		if (&rows[several[i].id] == row) {
+			*range = several[i].range;
+			return true;
+		}
+	return false;
+}
+
 const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row)
+{
+	const char *one = ap_setting_expects_one(arena, row);
+	enum ap_range range;
+
+	if (!ap_setting_takes_several(row, &range))
+		return one;
+	switch (row->type) {
+	case AP_SET_INT:
+		return ap_arena_printf(arena, "%s, a list such as 1,2,4, a range such as 4..16, or auto",
+			one);
+	case AP_SET_CHOICE:
+		return ap_arena_printf(arena, "%s; several, with commas between them; or auto", one);
+	case AP_SET_COUNTS:
+		return ap_arena_printf(arena, "%s; several, as none|selective|full; or auto", one);
+	default:
+		return ap_arena_printf(arena, "%s, or a space such as tp=1..8,cp=1", one);
+	}
+}
+
+const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setting_row *row)
 {
 	switch (row->type) {
 	case AP_SET_FLAG:
@@ -354,6 +402,113 @@ static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, 
 	}
 }
 
+/* ---- several values ---- */
+
+/* Another spelling of a value; NULL if text is none. */
+static const struct ap_value_spelling *spelling_of(const struct ap_setting_row *row, const char *text)
+{
+	for (size_t i = 0; i < AP_COUNT(values); i++)
+		if (&rows[values[i].setting] == row && !strcmp(values[i].text, text))
+			return &values[i];
+	return NULL;
+}
+
+/* "gpipe,1f1b" */
+static bool read_words(struct ap_arena *arena, const struct ap_setting_row *row, const char *text,
+	struct ap_choices *out, const char **why)
+{
+	char *item = ap_arena_strdup(arena, text);
+	int64_t *v = AP_NEW_N(arena, int64_t, strlen(text) + 1);
+	bool more;
+
+	out->any = !strcmp(text, "auto");
+	if (out->any)
+		return true;
+	do {
+		char *end = item + strcspn(item, ",");
+		const struct ap_value_spelling *other;
+		int index;
+
+		more = *end;
+		*end = '\0';
+		other = spelling_of(row, item);
+		if (!set_choice(arena, row, other ? other->plain : item, &index, why))
+			return false;
+		v[out->n++] = index;
+		item = end + 1;
+	} while (more);
+	out->n = ap_choices_sort(v, out->n);
+	out->v = v;
+	return true;
+}
+
+/* "none|selective,mlp" */
+static bool read_alternatives(struct ap_arena *arena, const char *text, struct ap_choices *out,
+	const char **why)
+{
+	int64_t *v;
+
+	out->any = !strcmp(text, "auto");
+	if (out->any)
+		return true;
+	out->n = ap_recompute_alternatives(arena, text, &out->word);
+	if (out->n > AP_CHOICES_MOST) {
+		*why = ap_arena_printf(arena, "these are more than %d values", AP_CHOICES_MOST);
+		return false;
+	}
+	v = AP_NEW_N(arena, int64_t, out->n);
+	for (size_t i = 0; i < out->n; i++)
+		v[i] = (int64_t)i;
+	out->v = v;
+	return *text;
+}
+
+static void put(const struct ap_setting_row *row, struct ap_settings *s, const struct ap_choices *c, size_t i)
+{
+	void *field = (char *)s + row->offset;
+
+	if (row->type == AP_SET_INT)
+		*(int64_t *)field = c->v[i];
+	else if (row->type == AP_SET_CHOICE)
+		*(int *)field = (int)c->v[i];
+	else
+		*(const char **)field = c->word[i];
+}
+
+/* set_value() of a setting that may have several. */
+static bool set_several(struct ap_arena *arena, const struct ap_setting_row *row, enum ap_range range,
+	struct ap_settings *s, const char *text, const char **why)
+{
+	struct ap_choices *c = AP_NEW(arena, struct ap_choices);
+	enum ap_setting_id id = (enum ap_setting_id)(row - rows);
+	bool ok = row->type == AP_SET_INT
+		? ap_choices_read(arena, text, row->least, row->most, range, c, why)
+		: row->type == AP_SET_CHOICE ? read_words(arena, row, text, c, why)
+		: read_alternatives(arena, text, c, why);
+
+	if (!ok)
+		return false;
+	if (c->any)
+		ap_setting_unset(s, id);
+	else
+		put(row, s, c, 0);
+	s->among[id] = c->n == 1 ? NULL : c;
+	return true;
+}
+
+void ap_setting_pick(struct ap_settings *s, enum ap_setting_id id, size_t i)
+{
+	const struct ap_choices *c = s->among[id];
+
+	assert(c && i < c->n);
+	put(&rows[id], s, c, i);
+	s->among[id] = NULL;
+	if (id == AP_SET_optimizer_level && !ap_setting_given(s, AP_SET_enable_parallel_optimizer))
+		s->enable_parallel_optimizer = c->v[i] != AP_LEVEL_NONE;
+}
+
+/* ---- values ---- */
+
 void ap_settings_init(struct ap_settings *s)
 {
 	memset(s, 0, sizeof *s);
@@ -387,6 +542,7 @@ void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
 
 	ap_settings_init(&usual);
 	memcpy((char *)s + row->offset, (const char *)&usual + row->offset, size);
+	s->among[id] = NULL;
 	s->origin[id] = AP_FROM_DEFAULT;
 	s->name[id] = NULL;
 }
@@ -399,8 +555,13 @@ bool ap_setting_given(const struct ap_settings *s, enum ap_setting_id id)
 static bool set(struct ap_arena *arena, const struct ap_setting_row *row, struct ap_settings *s,
 	const char *text, enum ap_origin origin, const char *name, const char **why)
 {
+	enum ap_range range;
+
 	*why = NULL;
-	if (!set_value(arena, row, (char *)s + row->offset, text, why)) {
+	s->among[row - rows] = NULL;
+	if (row->type != AP_SET_TEXT && ap_setting_takes_several(row, &range)
+		? !set_several(arena, row, range, s, text, why)
+		: !set_value(arena, row, (char *)s + row->offset, text, why)) {
 		if (!*why)
 			*why = ap_arena_printf(arena, "\"%s\" is not accepted; expected %s", text,
 				ap_setting_expects(arena, row));
@@ -414,14 +575,11 @@ static bool set(struct ap_arena *arena, const struct ap_setting_row *row, struct
 bool ap_setting_give(struct ap_arena *arena, const struct ap_setting_row *row, struct ap_settings *s,
 	const char *text, enum ap_origin origin, const char *name, const char **why)
 {
-	const struct ap_value_spelling *other = NULL;
+	const struct ap_value_spelling *other = spelling_of(row, text);
 	const char *before = ap_setting_text(arena, row, s), *after;
 	struct ap_settings given = *s;
 	enum ap_origin was = s->origin[row - rows];
 
-	for (size_t i = 0; i < AP_COUNT(values) && !other; i++)
-		if (&rows[values[i].setting] == row && !strcmp(values[i].text, text))
-			other = &values[i];
 	if ((row->type == AP_SET_TEXTS || row->type == AP_SET_COUNTS) && was == origin && before) {
 		text = ap_arena_printf(arena, "%s,%s", before, text);
 		return set(arena, row, s, text, origin, name, why);
@@ -450,14 +608,33 @@ const char *ap_setting_path(const struct ap_setting_row *row, const struct ap_se
 	return text && row->type == AP_SET_DICT && *text == '{' ? NULL : text;
 }
 
+static const char *several_text(struct ap_arena *arena, const struct ap_setting_row *row,
+	const struct ap_choices *c)
+{
+	enum ap_range range = AP_RANGE_NONE;
+	struct ap_str out;
+
+	(void)ap_setting_takes_several(row, &range);
+	if (c->any || row->type == AP_SET_INT)
+		return ap_choices_text(arena, c, range);
+	ap_str_init(&out, arena);
+	for (size_t i = 0; i < c->n; i++)
+		ap_str_addf(&out, "%s%s", !i ? "" : c->word ? "|" : ",",
+			c->word ? c->word[i] : row->choices((size_t)c->v[i]));
+	return out.s;
+}
+
 const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row *row,
 	const struct ap_settings *s)
 {
 	const void *field = (const char *)s + row->offset;
+	const struct ap_choices *c = s->among[row - rows];
 	const struct ap_ints *list = field;
 	struct ap_str out;
 	char buf[32];
 
+	if (c && row->type != AP_SET_TEXT)
+		return several_text(arena, row, c);
 	switch (row->type) {
 	case AP_SET_FLAG:
 		return *(const bool *)field ? "true" : "false";
@@ -483,16 +660,38 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 	}
 }
 
+/* An array; recompute's alternatives are one text, as commas within them mean something else. */
+static const char *several_json(struct ap_arena *arena, const struct ap_setting_row *row,
+	const struct ap_choices *c)
+{
+	struct ap_str out;
+	struct ap_jw w;
+
+	ap_str_init(&out, arena);
+	ap_jw_str_init(&w, &out, 0);
+	ap_jw_arr_flat(&w);
+	for (size_t i = 0; i < c->n; i++)
+		if (row->type == AP_SET_INT)
+			ap_jw_int(&w, c->v[i]);
+		else
+			ap_jw_str(&w, row->choices((size_t)c->v[i]));
+	ap_jw_end(&w);
+	return out.s;
+}
+
 const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row *row,
 	const struct ap_settings *s)
 {
+	const struct ap_choices *among = s->among[row - rows];
 	const char *text = ap_setting_text(arena, row, s);
 	struct ap_str out;
 	struct ap_jw w;
 
 	if (!text)
 		return "null";
-	if (row->type < AP_SET_INTS)
+	if (among && among->n && !among->word)
+		return several_json(arena, row, among);
+	if (!among && row->type < AP_SET_INTS)
 		return text;
 	if (row->type == AP_SET_INTS)
 		return ap_arena_printf(arena, "[%s]", text);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/choices.h"
 #include "base/ctx.h"
 
 enum { /* the commands that a setting is for, a bit each */
@@ -22,8 +23,10 @@ enum { /* the commands that a setting is for, a bit each */
 	AP_FOR_solve = 1 << 7,
 	AP_FOR_list = 1 << 8,
 	AP_FOR_model = 1 << 9,
-	AP_FOR_PLANNERS = AP_FOR_search | AP_FOR_evaluate,
-	AP_FOR_ALL = (1 << 10) - 1
+	AP_FOR_plan = 1 << 10,
+	AP_FOR_PLANNERS = AP_FOR_search | AP_FOR_evaluate | AP_FOR_plan,
+	AP_FOR_DECIDERS = AP_FOR_plan, /* a setting may have several values for them to decide among */
+	AP_FOR_ALL = (1 << 11) - 1
 };
 
 enum ap_setting_type {
@@ -76,9 +79,11 @@ enum ap_origin { AP_FROM_DEFAULT, AP_FROM_ENVIRONMENT, AP_FROM_CONFIG, AP_FROM_O
 enum ap_setting_id {
 #define SETTING(field, ...) AP_SET_##field,
 #define ALIAS(field, key)
+#define SEVERAL(field, range)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
+#undef SEVERAL
 	AP_SET_COUNT
 };
 
@@ -100,9 +105,15 @@ enum ap_setting_id {
 struct ap_settings { /* a value type: may be copied and changed; texts are borrowed */
 #define SETTING(field, letter, type, ...) AP_SET_CTYPE_##type field;
 #define ALIAS(field, key)
+#define SEVERAL(field, range)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
+#undef SEVERAL
+	/* Several values, which are still to be decided among; the field then holds the first of them, or of
+	 * auto its default. NULL: the field is the value. Of hybrid it is auto where its text is a space of
+	 * hybrids (hybrid/hybrid_parse.h), not one. */
+	const struct ap_choices *among[AP_SET_COUNT];
 	enum ap_origin origin[AP_SET_COUNT];
 	const char *name[AP_SET_COUNT]; /* spelling: "--vpp", "hsdp.threshold"; NULL if not given */
 };
@@ -119,7 +130,8 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 #define AP_RUN_PHASES(X) X(RUN_TRAINING, "training") X(RUN_INFERENCE, "inference")
 #define AP_FP8S(X) X(FP8_E4M3, "e4m3") X(FP8_HYBRID, "hybrid")
 #define AP_UNKNOWNS(X) X(UNKNOWN_ERROR, "error") X(UNKNOWN_BATCH_PARALLEL, "batch-parallel")
-#define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") /* of sharding */
+#define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") \
+	X(LEVEL_NONE, "none") /* of sharding */
 #define AP_ATTENTIONS(X) X(ATTENTION_SMALL, "small-operators") X(ATTENTION_FLASH, "flash")
 #define AP_KERNELS(X) X(KERNELS_SINGLE, "single") X(KERNELS_FUSED, "fused")
 
@@ -179,7 +191,12 @@ const char *ap_option_spelling(struct ap_arena *arena, const char *dashes,
 /* ap_option_spelling() for any key. */
 const char *ap_key_spelling(struct ap_arena *arena, const char *dashes, const char *key);
 
-/* Describes allowed values: "an integer from 1 to 256", "one of auto, always, never". */
+/* May a setting have several values, for AP_FOR_DECIDERS? *range: what a range of them means. */
+bool ap_setting_takes_several(const struct ap_setting_row *row, enum ap_range *range);
+
+/* Describes allowed values: "an integer from 1 to 256", "one of auto, always, never"; the first leaves
+ * several values out. */
+const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setting_row *row);
 const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row);
 
 /* Sets every setting to its default, as if none were given. */
@@ -190,6 +207,10 @@ void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id);
 
 /* Was the setting given, from any origin? */
 bool ap_setting_given(const struct ap_settings *s, enum ap_setting_id id);
+
+/* Takes value i of those that a setting is to be decided among. A level of optimizer_level, of several,
+ * also says whether enable_parallel_optimizer is on, unless that is given. */
+void ap_setting_pick(struct ap_settings *s, enum ap_setting_id id, size_t i);
 
 /* Gives a setting a value from text (kept, not copied); name is how the setting was spelled.
  * Accepts other spellings of values. A value from a higher origin stays; two names of one setting

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/choices.h"
 #include "base/diag.h"
-#include "base/str.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/float8.h"
@@ -42,6 +42,19 @@ static void check_inputs(struct ap_ctx *ctx, const struct ap_settings *o)
 	else if (GIVEN(full_batch) && o->full_batch != !strcmp(ds, "full_batch"))
 		CONTRADICT(full_batch, dataset_strategy, "full_batch is the dataset_strategy full_batch");
 }
+
+/* Do settings leave one of these (a list that ends with AP_SET_COUNT) to be decided? */
+static bool is_open(const struct ap_settings *o, const enum ap_setting_id *of)
+{
+	for (; *of != AP_SET_COUNT; of++)
+		if (o->among[*of])
+			return true;
+	return false;
+}
+
+#define OPEN(...) is_open(o, (const enum ap_setting_id[]){__VA_ARGS__, AP_SET_COUNT})
+#define OF_PIPELINE AP_SET_pipeline_scheduler, AP_SET_pipeline_segments, AP_SET_pipeline_stages, \
+	AP_SET_micro_batches, AP_SET_hybrid
 
 static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
 {
@@ -89,9 +102,9 @@ static void check_plain_mode(struct ap_ctx *ctx, const struct ap_settings *o)
 	if (!alone && o->parallel_mode != AP_MODE_DATA_PARALLEL &&
 		o->parallel_mode != AP_MODE_HYBRID_PARALLEL)
 		return;
-	if (alone && o->device_num > 1)
+	if (alone && (o->device_num > 1 || OPEN(AP_SET_device_num)))
 		CONTRADICT(parallel_mode, device_num, "it is a mode of one device");
-	if (o->pipeline_stages > 1)
+	if (o->pipeline_stages > 1 || OPEN(AP_SET_pipeline_stages))
 		CONTRADICT(parallel_mode, pipeline_stages, "the mode has no pipeline");
 	if (o->strategy_ckpt_load_file)
 		CONTRADICT(parallel_mode, strategy_ckpt_load_file, cuts);
@@ -174,19 +187,34 @@ static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 				"there is no plan to write");
 }
 
-void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
+static void check_level(struct ap_ctx *ctx, const struct ap_settings *o)
 {
-	check_inputs(ctx, o);
-	check_pipeline(ctx, o);
-	check_modes(ctx, o);
-	check_fusions(ctx, o);
-	if (!o->optimizer_weight_shard_size)
-		REFUSE(optimizer_weight_shard_size, "expected -1, for all, or a number above 0");
-	if (GIVEN(optimizer_level) && !o->optimizer_level && o->gradient_accumulation_shard)
+	int level = o->optimizer_level;
+
+	if (!GIVEN(optimizer_level) || OPEN(AP_SET_optimizer_level))
+		return;
+	if (level == AP_LEVEL_NONE && o->enable_parallel_optimizer)
+		CONTRADICT(optimizer_level, enable_parallel_optimizer, "with none, nothing is dealt");
+	if ((level == AP_LEVEL_NONE || level == AP_LEVEL1) && o->gradient_accumulation_shard)
 		CONTRADICT(gradient_accumulation_shard, optimizer_level,
 			"gradients are dealt from level2 on");
+}
+
+void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	const struct ap_choices *sizes = o->among[AP_SET_optimizer_weight_shard_size];
+
+	check_inputs(ctx, o);
+	if (!OPEN(OF_PIPELINE))
+		check_pipeline(ctx, o);
+	check_modes(ctx, o);
+	check_fusions(ctx, o);
+	if (sizes ? !sizes->any && ap_choices_has(sizes, 0) : !o->optimizer_weight_shard_size)
+		REFUSE(optimizer_weight_shard_size, "expected -1, for all, or a number above 0");
+	check_level(ctx, o);
 	check_min_devices(ctx, o);
-	if (GIVEN(global_rank) && o->device_num && o->global_rank >= o->device_num)
+	if (GIVEN(global_rank) && !OPEN(AP_SET_device_num) && o->device_num &&
+		o->global_rank >= o->device_num)
 		CONTRADICT(global_rank, device_num, "ranks count from 0");
 	if (GIVEN(algo_approxi_epsilon) && o->algo_approxi_epsilon <= 0)
 		REFUSE(algo_approxi_epsilon, "expected a number above 0, at most 1");
@@ -227,6 +255,17 @@ static bool differs(struct ap_ctx *ctx, const struct ap_settings *o, const struc
 static bool deals(const struct ap_settings *o)
 {
 	return o->enable_parallel_optimizer;
+}
+
+static bool deals_as_asked(const struct ap_settings *o)
+{
+	return o->enable_parallel_optimizer || o->optimizer_level == AP_LEVEL_NONE;
+}
+
+static bool deals_parts_as_asked(const struct ap_settings *o)
+{
+	return deals_as_asked(o) && (o->parallel_mode != AP_MODE_DATA_PARALLEL ||
+		o->optimizer_level == AP_LEVEL_NONE);
 }
 
 static bool deals_parts(const struct ap_settings *o)
@@ -280,8 +319,8 @@ static const struct need {
 	{AP_SET_all_reduce_fusion_config, AP_SET_run_phase, trains},
 	{AP_SET_recompute, AP_SET_run_phase, trains},
 	{AP_SET_optimizer, AP_SET_run_phase, trains},
-	{AP_SET_optimizer_level, AP_SET_enable_parallel_optimizer, deals},
-	{AP_SET_optimizer_level, AP_SET_parallel_mode, deals_parts},
+	{AP_SET_optimizer_level, AP_SET_enable_parallel_optimizer, deals_as_asked},
+	{AP_SET_optimizer_level, AP_SET_parallel_mode, deals_parts_as_asked},
 	{AP_SET_gradient_accumulation_shard, AP_SET_enable_parallel_optimizer, deals},
 	{AP_SET_gradient_accumulation_shard, AP_SET_parallel_mode, deals_parts},
 	{AP_SET_parallel_optimizer_threshold, AP_SET_enable_parallel_optimizer, deals},
@@ -296,6 +335,13 @@ static const struct need {
 	{AP_SET_comm_fusion_reducescatter_mode, AP_SET_comm_fusion_openstate, fuses},
 };
 
+/* A level that is still to be picked says whether anything is dealt. */
+static bool is_open_need(const struct ap_settings *o, const struct need *n)
+{
+	return OPEN(n->setting, n->other) ||
+		(n->other == AP_SET_enable_parallel_optimizer && OPEN(AP_SET_optimizer_level));
+}
+
 static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	enum ap_setting_id said = AP_SET_COUNT;
@@ -305,7 +351,8 @@ static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o
 	for (size_t i = 0; i < AP_COUNT(needs); i++) {
 		const struct need *n = &needs[i];
 
-		if (n->setting == said || n->holds(o) || !differs(ctx, o, &usual, n->setting))
+		if (n->setting == said || is_open_need(o, n) || n->holds(o) ||
+			!differs(ctx, o, &usual, n->setting))
 			continue;
 		said = n->setting;
 		AP_TRY(ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, NULL, "%s is without effect: %s",
@@ -314,15 +361,15 @@ static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o
 	return AP_OK;
 }
 
-/* Gives a setting the value that a key of --hybrid implies. */
+/* Gives a setting the values that a key of --hybrid implies. */
 static enum ap_status imply(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id,
-	const char *key, int64_t value)
+	const char *word, const struct ap_hybrid_space *space, enum ap_hybrid_key key)
 {
-	const char *text = ap_arena_printf(ctx->arena, "%" PRId64, value), *why;
-	const char *name = ap_arena_printf(ctx->arena, "%s %s=%s", o->name[AP_SET_hybrid], key, text);
+	const char *text = ap_choices_text(ctx->arena, &space->key[key], AP_RANGE_EVERY), *why;
+	const char *name = ap_arena_printf(ctx->arena, "%s %s=%s", o->name[AP_SET_hybrid], word, text);
 
-	if (!value || ap_setting_give(ctx->arena, ap_setting_at(id), o, text, o->origin[AP_SET_hybrid], name,
-			&why))
+	if (!space->given[key] || ap_setting_give(ctx->arena, ap_setting_at(id), o, text,
+			o->origin[AP_SET_hybrid], name, &why))
 		return AP_OK;
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s", name, why);
 }
@@ -339,18 +386,23 @@ static const char *names_of(struct ap_ctx *ctx, unsigned algorithms)
 }
 
 /* What a key of --hybrid asks for may be more than the executor does. */
-static enum ap_status hold_hybrid(struct ap_ctx *ctx, const struct ap_settings *o, const struct ap_hybrid *h)
+static enum ap_status hold_hybrid(struct ap_ctx *ctx, const struct ap_settings *o,
+	const struct ap_hybrid_space *space)
 {
 	const struct ap_route *route = ap_route_at((size_t)o->executor);
+	const struct ap_choices *scatter = &space->key[AP_HYBRID_PP_SCATTER],
+		*algorithm = &space->key[AP_HYBRID_CP_ALGO];
 
-	if (h->pp_scatter && route->executor == AP_EXECUTOR_MINDSPORE)
+	if (scatter->n && ap_choices_has(scatter, 1) && route->executor == AP_EXECUTOR_MINDSPORE)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: pp_scatter=1: %s sends "
 			"what a rank has, and gathers nothing behind; --executor megatron or generic does",
 			ap_setting_said(ctx, o, AP_SET_hybrid), route->name);
-	if (h->cp_algo != AP_CP_USUAL && !(route->cp_algos >> h->cp_algo & 1))
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: cp_algo=%s: %s has %s",
-			ap_setting_said(ctx, o, AP_SET_hybrid), ap_cp_algo_name(h->cp_algo), route->name,
-			names_of(ctx, route->cp_algos));
+	for (size_t i = 0; i < algorithm->n; i++)
+		if (!(route->cp_algos >> algorithm->v[i] & 1))
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: cp_algo=%s: %s has %s", ap_setting_said(ctx, o, AP_SET_hybrid),
+				ap_cp_algo_name((enum ap_cp_algo)algorithm->v[i]), route->name,
+				names_of(ctx, route->cp_algos));
 	return AP_OK;
 }
 
@@ -368,25 +420,29 @@ static void check_float8(struct ap_ctx *ctx, const struct ap_settings *o)
 
 static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 {
-	struct ap_hybrid h;
+	static const struct ap_choices open = {.any = true};
+	struct ap_hybrid_space space;
 
 	if (!o->hybrid)
 		return AP_OK;
-	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, &h));
-	AP_TRY(hold_hybrid(ctx, o, &h));
-	AP_TRY(imply(ctx, o, AP_SET_pipeline_stages, "pp", h.pp));
-	AP_TRY(imply(ctx, o, AP_SET_pipeline_segments, "vpp", h.vpp));
-	return imply(ctx, o, AP_SET_micro_batches, "mbn", h.micro_batches);
+	AP_TRY(ap_hybrid_space_parse(ctx, o->hybrid, &space));
+	AP_TRY(hold_hybrid(ctx, o, &space));
+	o->among[AP_SET_hybrid] = ap_hybrid_space_single(&space) ? NULL : &open;
+	AP_TRY(imply(ctx, o, AP_SET_pipeline_stages, "pp", &space, AP_HYBRID_PP));
+	AP_TRY(imply(ctx, o, AP_SET_pipeline_segments, "vpp", &space, AP_HYBRID_VPP));
+	return imply(ctx, o, AP_SET_micro_batches, "mbn", &space, AP_HYBRID_MICRO_BATCHES);
 }
 
 static void settle_pipeline(struct ap_settings *o)
 {
 	bool several = o->pipeline_interleave || o->pipeline_segments > 1;
 
+	if (OPEN(AP_SET_pipeline_scheduler, AP_SET_pipeline_segments))
+		return;
 	if (!ap_setting_given(o, AP_SET_pipeline_scheduler) ||
 		(o->pipeline_scheduler == AP_SCHEDULER_1F1B && o->pipeline_interleave))
 		o->pipeline_scheduler = several ? AP_SCHEDULER_INTERLEAVED : AP_SCHEDULER_1F1B;
-	if (!o->pipeline_segments)
+	if (!GIVEN(pipeline_segments))
 		o->pipeline_segments = o->pipeline_scheduler == AP_SCHEDULER_ZERO_BUBBLE_V ? 2 : 1;
 }
 
@@ -398,12 +454,12 @@ static void settle_inputs(struct ap_settings *o)
 		o->dataset_strategy = o->full_batch ? "full_batch" : "data_parallel";
 }
 
-static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settings *o)
+static enum ap_status check_recomputed(struct ap_ctx *ctx, const struct ap_settings *o, const char *text)
 {
 	struct ap_step step = {0};
 	unsigned what;
 
-	AP_TRY(ap_recompute_parse(ctx, o->name[AP_SET_recompute], o->recompute, &step));
+	AP_TRY(ap_recompute_parse(ctx, o->name[AP_SET_recompute], text, &step));
 	what = step.recompute;
 	for (uint32_t i = 0; i < step.nrecompute_first; i++)
 		what |= step.recompute_first[i].what;
@@ -417,6 +473,31 @@ static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settin
 		return ap_settings_contradict(ctx, o, AP_SET_recompute, AP_SET_executor,
 			"MindSpore recomputes layers one by one, as full does");
 	return AP_OK;
+}
+
+static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	const struct ap_choices *c = o->among[AP_SET_recompute];
+
+	if (!c)
+		return check_recomputed(ctx, o, o->recompute);
+	for (size_t i = 0; i < c->n; i++)
+		AP_TRY(check_recomputed(ctx, o, c->word[i]));
+	return AP_OK;
+}
+
+enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses,
+	const char *who)
+{
+	if (uses & AP_FOR_DECIDERS)
+		return AP_OK;
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (o->among[i] && ap_setting_at(i)->uses & uses &&
+			!strchr(o->name[i], ' ')) /* it is not implied */
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"%s: %s takes one value; plan decides among several",
+				ap_setting_said(ctx, o, (enum ap_setting_id)i), who);
+	return ap_diag_status(ctx->diag);
 }
 
 enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o)
@@ -462,7 +543,8 @@ static enum ap_status note_idle(struct ap_ctx *ctx, const struct ap_settings *o,
 /* Warns of a scheduler that MindSpore 2.7, which the routes target, refuses. */
 static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_settings *o)
 {
-	if (o->pipeline_scheduler != AP_SCHEDULER_ZERO_BUBBLE_V || o->pipeline_stages == 1 ||
+	if (OPEN(AP_SET_pipeline_scheduler, AP_SET_pipeline_stages) ||
+		o->pipeline_scheduler != AP_SCHEDULER_ZERO_BUBBLE_V || o->pipeline_stages == 1 ||
 		ap_route_at((size_t)o->executor)->executor != AP_EXECUTOR_MINDSPORE)
 		return AP_OK;
 	return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "scheduler-new",
@@ -481,7 +563,7 @@ static enum ap_status note_executor(struct ap_ctx *ctx, const struct ap_settings
 		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "executor-degrees",
 			"%s can be told degrees of parallelism only, and a search cuts each operator by "
 			"itself; `evaluate --hybrid` plans what it can run", route->name);
-	if (!o->hybrid || !route->complete)
+	if (!o->hybrid || OPEN(AP_SET_hybrid) || !route->complete)
 		return AP_OK;
 	AP_TRY(ap_hybrid_parse(ctx, o->hybrid, &h));
 	if (!h.sp)
@@ -498,8 +580,8 @@ enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_settings *o,
 	AP_TRY(note_needs(ctx, o));
 	AP_TRY(note_scheduler(ctx, o));
 	AP_TRY(note_executor(ctx, o));
-	if (o->micro_batches < o->pipeline_stages && (!o->hybrid || ap_setting_given(o,
-		AP_SET_micro_batches)))
+	if (!OPEN(AP_SET_micro_batches, AP_SET_pipeline_stages) &&
+		o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "
 			"at least as many micro-batches as stages", o->micro_batches, o->pipeline_stages));

@@ -6,8 +6,14 @@
 #include "api/settings.h"
 
 /* Reports contradicting settings (AP_USAGE, naming both), then derives values of those that are not
- * given. */
+ * given. Settings that have several values are left out of both: when they are picked, settling again does
+ * what is left. */
 enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o);
+
+/* Refuses several values of a setting of settled ones unless a command of uses (AP_FOR_...) decides among
+ * them; who: its name. AP_USAGE. */
+enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses,
+	const char *who);
 
 /* Reports all contradictions that need only the settings. */
 void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o);

@@ -75,8 +75,9 @@ static const char *option_left(struct ap_arena *arena, const struct ap_setting_r
 		row->metavar ? row->metavar : "");
 }
 
-/* The help line of a setting; the long form adds its values and its default. */
-static const char *help_line(struct ap_arena *arena, const struct ap_setting_row *row, bool brief)
+/* The help line of a setting; the long form adds its values, as these commands take them, and its default. */
+static const char *help_line(struct ap_arena *arena, const struct ap_setting_row *row, unsigned commands,
+	bool brief)
 {
 	struct ap_str s;
 
@@ -88,7 +89,8 @@ static const char *help_line(struct ap_arena *arena, const struct ap_setting_row
 	ap_str_add(&s, row->help);
 	if (row->type == AP_SET_CHOICE || row->type == AP_SET_INT || row->type == AP_SET_NUM ||
 		row->type == AP_SET_INTS)
-		ap_str_addf(&s, " (%s)", ap_setting_expects(arena, row));
+		ap_str_addf(&s, " (%s)", commands & AP_FOR_DECIDERS ? ap_setting_expects(arena, row)
+			: ap_setting_expects_one(arena, row));
 	if (row->otherwise && strcmp(row->otherwise, "false") != 0)
 		ap_str_addf(&s, " [default: %s]", row->otherwise);
 	return s.s;
@@ -122,7 +124,7 @@ static void add_options(struct ap_str *out, unsigned commands, const char *famil
 			if (!titled)
 				ap_str_addf(out, "\n%s:\n", group_titles[group]);
 			titled = true;
-			line = help_line(out->arena, row, brief);
+			line = help_line(out->arena, row, commands, brief);
 			entry(out, option_left(out->arena, row),
 				standard ? ap_arena_printf(out->arena, "%s [%s: %s]", line, family, standard)
 				: line);
@@ -287,7 +289,7 @@ static void add_setting(struct ap_arena *arena, enum ap_setting_id id, struct ap
 	ap_str_init(&names, arena);
 	each_spelling(arena, id, add_spelling, &names);
 	ap_str_init(&text, arena);
-	ap_str_add(&text, help_line(arena, row, false));
+	ap_str_add(&text, help_line(arena, row, AP_FOR_ALL, false));
 	if (names.len)
 		ap_str_addf(&text, ". Also: %s", names.s);
 	if (*influence)
@@ -336,10 +338,16 @@ static void write_spelling(void *user, const char *name)
 
 static void write_range(struct ap_jw *w, const struct ap_setting_row *row)
 {
+	static const char *const ranges[] = {[AP_RANGE_NONE] = "list", [AP_RANGE_EVERY] = "every",
+		[AP_RANGE_DOUBLINGS] = "doublings"};
+	enum ap_range range;
+
 	if (row->type == AP_SET_INT || row->type == AP_SET_NUM || row->type == AP_SET_INTS) {
 		ap_jw_kint(w, "least", row->least);
 		ap_jw_kint(w, "most", row->most);
 	}
+	if (ap_setting_takes_several(row, &range))
+		ap_jw_kstr(w, "several", ranges[range]);
 	if (row->type != AP_SET_CHOICE)
 		return;
 	ap_jw_karr_flat(w, "values");

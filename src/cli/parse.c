@@ -327,7 +327,7 @@ static void check_args(struct parser *p)
 	const struct ap_command *c = p->cli->command;
 	size_t n = p->cli->narg;
 
-	if (!n && p->cli->set.config && (c->use & (AP_FOR_search | AP_FOR_evaluate)))
+	if (!n && p->cli->set.config && (c->use & AP_FOR_PLANNERS))
 		return; /* the file may say the network, too */
 	if (n < (size_t)c->least)
 		FAULT(p, "%s: too few arguments; expected %s", c->name, c->args);
@@ -364,6 +364,8 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 		AP_TRY(ap_config_speed_up(ctx, out->set.transformer_opt, ap_cli_uses(out), &out->set));
 	from_environment(&out->set);
 	AP_TRY(ap_settings_settle(ctx, &out->set));
+	if (out->command)
+		AP_TRY(ap_settings_one(ctx, &out->set, out->command->use, out->command->name));
 	if (out->command && !answers(&out->set))
 		check_args(&p);
 	return ap_diag_status(ctx->diag);

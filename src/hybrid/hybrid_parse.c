@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/choices.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -15,35 +16,35 @@
 
 #define OPTION "--hybrid"
 
-enum key_kind { NUMBER, FLAG, VOCABULARY, ALGORITHM, LAYERS, OFFSET };
+enum key_kind { NUMBER, FLAG, ALGORITHM, LAYERS, OFFSET };
 
 static const struct key {
 	const char *name, *aliases;
 	enum key_kind kind;
-	size_t field;
+	enum ap_hybrid_key key; /* AP_HYBRID_KEYS: none that may have several values */
 } keys[] = {
-	{"dp", "data_parallel", NUMBER, offsetof(struct ap_hybrid, dp)},
-	{"tp", "model_parallel mp tensor_parallel", NUMBER, offsetof(struct ap_hybrid, tp)},
-	{"pp", "pipeline_stage pipeline_stages pipeline_parallel", NUMBER, offsetof(struct ap_hybrid, pp)},
-	{"cp", "context_parallel", NUMBER, offsetof(struct ap_hybrid, cp)},
-	{"ep", "expert_parallel", NUMBER, offsetof(struct ap_hybrid, ep)},
-	{"etp", "expert_tensor_parallel", NUMBER, offsetof(struct ap_hybrid, etp)},
-	{"vpp", "pp_interleave_num", NUMBER, offsetof(struct ap_hybrid, vpp)},
-	{"sp", "use_seq_parallel sequence_parallel", FLAG, offsetof(struct ap_hybrid, sp)},
-	{"mbs", "batch_size micro_batch_size", NUMBER, offsetof(struct ap_hybrid, mbs)},
-	{"mbn", "micro_batch_num micro_batches", NUMBER, offsetof(struct ap_hybrid, micro_batches)},
-	{"vocab_emb_dp", "", VOCABULARY, 0},
-	{"layers", "num_layer_list", LAYERS, 0},
-	{"offset", "", OFFSET, 0},
-	{"cp_algo", "context_parallel_algo cp_comm_type", ALGORITHM, 0},
-	{"pp_scatter", "scatter_gather_tensors_in_pipeline", FLAG, offsetof(struct ap_hybrid, pp_scatter)},
+	{"dp", "data_parallel", NUMBER, AP_HYBRID_DP},
+	{"tp", "model_parallel mp tensor_parallel", NUMBER, AP_HYBRID_TP},
+	{"pp", "pipeline_stage pipeline_stages pipeline_parallel", NUMBER, AP_HYBRID_PP},
+	{"cp", "context_parallel", NUMBER, AP_HYBRID_CP},
+	{"ep", "expert_parallel", NUMBER, AP_HYBRID_EP},
+	{"etp", "expert_tensor_parallel", NUMBER, AP_HYBRID_ETP},
+	{"vpp", "pp_interleave_num", NUMBER, AP_HYBRID_VPP},
+	{"sp", "use_seq_parallel sequence_parallel", FLAG, AP_HYBRID_SP},
+	{"mbs", "batch_size micro_batch_size", NUMBER, AP_HYBRID_MBS},
+	{"mbn", "micro_batch_num micro_batches", NUMBER, AP_HYBRID_MICRO_BATCHES},
+	{"vocab_emb_dp", "", FLAG, AP_HYBRID_VOCAB},
+	{"layers", "num_layer_list", LAYERS, AP_HYBRID_KEYS},
+	{"offset", "", OFFSET, AP_HYBRID_KEYS},
+	{"cp_algo", "context_parallel_algo cp_comm_type", ALGORITHM, AP_HYBRID_CP_ALGO},
+	{"pp_scatter", "scatter_gather_tensors_in_pipeline", FLAG, AP_HYBRID_PP_SCATTER},
 };
 
 enum { KEYS = AP_COUNT(keys) };
 
 struct reading {
 	struct ap_ctx *ctx;
-	struct ap_hybrid *out;
+	struct ap_hybrid_space *out;
 	const char *given[KEYS]; /* the name used for the key; NULL: not yet given */
 };
 
@@ -120,17 +121,6 @@ static enum ap_status unknown(struct ap_ctx *ctx, const char *name)
 		ap_diag_name(ctx->diag, name), keys[best].name, all_keys(ctx));
 }
 
-static enum ap_status set_number(struct reading *r, const struct key *k, const char *value)
-{
-	int64_t n;
-
-	if (!ap_parse_int(value, 1, AP_MAX_DEVICES, &n))
-		return SAY(r->ctx, OPTION ": %s=%s; a number from 1 to %d is expected", k->name,
-			ap_diag_name(r->ctx->diag, value), AP_MAX_DEVICES);
-	*(int64_t *)(void *)((char *)r->out + k->field) = n;
-	return AP_OK;
-}
-
 static const struct {
 	const char *name, *aliases;
 } algorithms[AP_CP_ALGOS] = {
@@ -144,43 +134,117 @@ const char *ap_cp_algo_name(enum ap_cp_algo a)
 	return algorithms[a].name;
 }
 
-static enum ap_status set_algorithm(struct reading *r, const char *value)
+void ap_hybrid_put(struct ap_hybrid *h, enum ap_hybrid_key key, int64_t value)
+{
+	static const size_t number[] = {
+		[AP_HYBRID_DP] = offsetof(struct ap_hybrid, dp),
+		[AP_HYBRID_TP] = offsetof(struct ap_hybrid, tp),
+		[AP_HYBRID_PP] = offsetof(struct ap_hybrid, pp),
+		[AP_HYBRID_CP] = offsetof(struct ap_hybrid, cp),
+		[AP_HYBRID_EP] = offsetof(struct ap_hybrid, ep),
+		[AP_HYBRID_ETP] = offsetof(struct ap_hybrid, etp),
+		[AP_HYBRID_VPP] = offsetof(struct ap_hybrid, vpp),
+		[AP_HYBRID_MBS] = offsetof(struct ap_hybrid, mbs),
+		[AP_HYBRID_MICRO_BATCHES] = offsetof(struct ap_hybrid, micro_batches),
+	};
+
+	if (key == AP_HYBRID_SP)
+		h->sp = value;
+	else if (key == AP_HYBRID_PP_SCATTER)
+		h->pp_scatter = value;
+	else if (key == AP_HYBRID_VOCAB)
+		h->vocab = value ? AP_VOCAB_WHOLE : AP_VOCAB_CUT;
+	else if (key == AP_HYBRID_CP_ALGO)
+		h->cp_algo = (enum ap_cp_algo)value;
+	else
+		*(int64_t *)(void *)((char *)h + number[key]) = value;
+}
+
+static bool read_flag(const char *word, int64_t *value)
+{
+	static const char *const words[] = {"0", "1", "false", "true", "False", "True"};
+
+	for (size_t i = 0; i < AP_COUNT(words); i++)
+		if (strcmp(word, words[i]) == 0) {
+			*value = i % 2;
+			return true;
+		}
+	return false;
+}
+
+static bool read_algorithm(const char *word, int64_t *value)
 {
 	for (int a = AP_CP_ALL_GATHER; a < AP_CP_ALGOS; a++) {
 		const char *aliases = algorithms[a].aliases;
-		bool is = strcmp(value, algorithms[a].name) == 0;
-		char word[MOST_WORD];
+		bool is = strcmp(word, algorithms[a].name) == 0;
+		char other[MOST_WORD];
 
-		while (next_word(&aliases, word))
-			is |= strcmp(value, word) == 0;
+		while (next_word(&aliases, other))
+			is |= strcmp(word, other) == 0;
 		if (is) {
-			r->out->cp_algo = (enum ap_cp_algo)a;
-			return AP_OK;
+			*value = a;
+			return true;
 		}
 	}
-	return SAY(r->ctx, OPTION ": cp_algo=%s; all-gather, ring or all-to-all is expected",
-		ap_diag_name(r->ctx->diag, value));
+	return false;
 }
 
-static enum ap_status set_flag(struct reading *r, const struct key *k, const char *value)
+/* Words of a flag or an algorithm; value may be changed. */
+static bool read_words(struct ap_arena *arena, enum key_kind kind, char *value, struct ap_choices *out)
 {
-	bool yes = strcmp(value, "1") == 0 || strcmp(value, "true") == 0 || strcmp(value, "True") == 0;
+	int64_t *v = AP_NEW_N(arena, int64_t, strlen(value) + 1);
+	bool more;
 
-	if (!yes && strcmp(value, "0") != 0 && strcmp(value, "false") != 0 &&
-		strcmp(value, "False") != 0)
-		return SAY(r->ctx, OPTION ": %s=%s; 0 or 1 is expected", k->name,
-			ap_diag_name(r->ctx->diag, value));
-	if (k->kind == FLAG)
-		*(bool *)(void *)((char *)r->out + k->field) = yes;
-	else
-		r->out->vocab = yes ? AP_VOCAB_WHOLE : AP_VOCAB_CUT;
+	do {
+		char *end = value + strcspn(value, ",");
+
+		more = *end;
+		*end = '\0';
+		if (!(kind == FLAG ? read_flag : read_algorithm)(value, &v[out->n++]))
+			return false;
+		value = end + 1;
+	} while (more);
+	out->n = ap_choices_sort(v, out->n);
+	out->v = v;
+	return true;
+}
+
+static enum ap_status set_values(struct reading *r, const struct key *k, const char *value)
+{
+	static const char *const expected[] = {[FLAG] = "0 or 1 is expected",
+		[ALGORITHM] = "all-gather, ring or all-to-all is expected"};
+	struct ap_choices *c = &r->out->key[k->key];
+	const char *why = NULL;
+	bool ok = false;
+
+	if (k->kind == NUMBER)
+		ok = ap_choices_read(r->ctx->arena, value, 1, AP_MAX_DEVICES, AP_RANGE_EVERY, c, &why);
+	else if (!(c->any = strcmp(value, "auto") == 0))
+		ok = read_words(r->ctx->arena, k->kind, ap_arena_strdup(r->ctx->arena, value), c);
+	if (!ok && !c->any)
+		return SAY(r->ctx, OPTION ": %s=%s; %s", k->name, ap_diag_name(r->ctx->diag, value), why ? why
+			: k->kind == NUMBER
+			? ap_arena_printf(r->ctx->arena, "a number from 1 to %d is expected", AP_MAX_DEVICES)
+			: expected[k->kind]);
+	r->out->given[k->key] = true;
+	if (!c->any)
+		ap_hybrid_put(&r->out->one, k->key, c->v[0]);
 	return AP_OK;
+}
+
+/* Does what follows an item belong to it, as the next of several values? */
+static bool goes_on(const struct key *k, const char *rest)
+{
+	size_t len = strcspn(rest, "=,");
+
+	return len && rest[len] != '=' && (k->kind == ALGORITHM || strchr("0123456789", *rest) ||
+		(k->kind == FLAG && (*rest == 't' || *rest == 'f' || *rest == 'T' || *rest == 'F')));
 }
 
 /* "7,8,8,7", of layers or, with numbers below 0 as well, of an offset; *rest: what follows the first. */
 static enum ap_status set_list(struct reading *r, const struct key *k, const char *value, char **rest)
 {
-	struct ap_layer_cut *cut = &r->out->layers;
+	struct ap_layer_cut *cut = &r->out->one.layers;
 	int64_t n, least = k->kind == OFFSET ? -AP_MAX_DEVICES : 0;
 	AP_VEC(int64_t) all = {0};
 
@@ -231,19 +295,23 @@ static enum ap_status read_item(struct reading *r, char *item, char **rest)
 	r->given[i] = item;
 	if (keys[i].kind == LAYERS || keys[i].kind == OFFSET)
 		return set_list(r, &keys[i], value, rest);
-	if (keys[i].kind == ALGORITHM)
-		return set_algorithm(r, value);
-	return keys[i].kind == NUMBER ? set_number(r, &keys[i], value)
-				      : set_flag(r, &keys[i], value);
+	while (*rest && goes_on(&keys[i], *rest)) {
+		(*rest)[-1] = ',';
+		*rest += strcspn(*rest, ",");
+		*rest = **rest ? *rest + 1 : NULL;
+		if (*rest)
+			(*rest)[-1] = '\0';
+	}
+	return set_values(r, &keys[i], value);
 }
 
-enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out)
+enum ap_status ap_hybrid_space_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid_space *out)
 {
 	struct reading r = {.ctx = ctx, .out = out};
 	char *item = ap_arena_strdup(ctx->arena, text), *end;
 
-	*out = (struct ap_hybrid){.layers.kind = AP_LAYERS_EVEN};
-	do {
+	*out = (struct ap_hybrid_space){.one.layers.kind = AP_LAYERS_EVEN, .any = strcmp(text, "auto") == 0};
+	while (item && !out->any) {
 		end = item + strcspn(item, ",");
 		if (*end)
 			*end++ = '\0';
@@ -251,7 +319,27 @@ enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_h
 			end = NULL;
 		AP_TRY(read_item(&r, item, &end));
 		item = end;
-	} while (item);
+	}
+	return AP_OK;
+}
+
+bool ap_hybrid_space_single(const struct ap_hybrid_space *space)
+{
+	for (int k = 0; k < AP_HYBRID_KEYS; k++)
+		if (space->given[k] && space->key[k].n != 1)
+			return false;
+	return !space->any;
+}
+
+enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out)
+{
+	struct ap_hybrid_space space;
+
+	AP_TRY(ap_hybrid_space_parse(ctx, text, &space));
+	*out = space.one;
+	if (!ap_hybrid_space_single(&space))
+		return SAY(ctx, OPTION " %s: one value of each key is expected",
+			ap_diag_name(ctx->diag, text));
 	return AP_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/choices.h"
 #include "base/ctx.h"
 #include "shard/step.h"
 
@@ -29,8 +30,42 @@ struct ap_hybrid { /* 0: not given */
 	struct ap_layer_cut layers; /* of the stages; AP_LAYERS_EVEN where nothing is said */
 };
 
+enum ap_hybrid_key { /* keys that may have several values */
+	AP_HYBRID_DP,
+	AP_HYBRID_TP,
+	AP_HYBRID_PP,
+	AP_HYBRID_CP,
+	AP_HYBRID_EP,
+	AP_HYBRID_ETP,
+	AP_HYBRID_VPP,
+	AP_HYBRID_SP, /* 0, 1 */
+	AP_HYBRID_MBS,
+	AP_HYBRID_MICRO_BATCHES,
+	AP_HYBRID_VOCAB, /* 1: AP_VOCAB_WHOLE, 0: AP_VOCAB_CUT */
+	AP_HYBRID_CP_ALGO, /* enum ap_cp_algo */
+	AP_HYBRID_PP_SCATTER, /* 0, 1 */
+	AP_HYBRID_KEYS
+};
+
+struct ap_hybrid_space { /* the hybrids that a text means */
+	struct ap_hybrid one; /* with the first value of each key; what is auto is as if not given */
+	bool any; /* "auto": nothing is given */
+	bool given[AP_HYBRID_KEYS];
+	struct ap_choices key[AP_HYBRID_KEYS]; /* what a given key may be */
+};
+
 /* Reads "dp=8,tp=4,layers=7,8,8,7": each key at most once, with a number above 0; flags take 0, 1, true or
- * false; layers and offset take all numbers up to the next key, or layers "cost". AP_USAGE with a message. */
+ * false; layers and offset take all numbers up to the next key, or layers "cost". The others may have several
+ * values, "tp=1,2,4..8,sp=0,1", or auto; a range means every number in it. AP_USAGE with a message. */
+enum ap_status ap_hybrid_space_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid_space *out);
+
+/* Is every given key one value? */
+bool ap_hybrid_space_single(const struct ap_hybrid_space *space);
+
+/* Sets a key of a hybrid to a value of it. */
+void ap_hybrid_put(struct ap_hybrid *h, enum ap_hybrid_key key, int64_t value);
+
+/* ap_hybrid_space_parse() of a text that must be a single hybrid. */
 enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out);
 
 /* "all-gather", "ring", "all-to-all"; NULL of AP_CP_USUAL. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/choices.h"
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -134,4 +135,62 @@ enum ap_status ap_recompute_parse(struct ap_ctx *ctx, const char *option, const 
 	step->nrecompute_first = (uint32_t)r.first.n;
 	step->recompute_first = r.first.v;
 	return AP_OK;
+}
+
+/* The length of a word with its numbers, up to the next word. */
+static size_t item_length(const char *item)
+{
+	size_t len = strcspn(item, ",");
+
+	while (item[len] && memchr(item, ':', len) && goes_on(item + len))
+		len += 1 + strcspn(item + len + 1, ",");
+	return len;
+}
+
+static bool is_word(const char *item, size_t len, const char *word)
+{
+	return len == strlen(word) && !strncmp(item, word, len);
+}
+
+static bool has_whole_words(const char *text)
+{
+	size_t n = 0;
+	bool whole = false;
+
+	for (const char *at = text;; at++) {
+		size_t len = item_length(at);
+
+		whole |= is_word(at, len, "none") || is_word(at, len, "full");
+		at += len;
+		n++;
+		if (!*at)
+			break;
+	}
+	return whole && n > 1;
+}
+
+size_t ap_recompute_alternatives(struct ap_arena *arena, const char *text, const char *const **out)
+{
+	bool bars = strchr(text, '|');
+	AP_VEC(const char *) all = {0};
+
+	if (!bars && !has_whole_words(text)) {
+		AP_PUSH(arena, all, text);
+		*out = all.v;
+		return all.n;
+	}
+	for (const char *at = text;; at++) {
+		size_t len = bars ? strcspn(at, "|") : item_length(at);
+		bool again = false;
+
+		for (size_t i = 0; i < all.n; i++)
+			again |= is_word(at, len, all.v[i]);
+		if (!again)
+			AP_PUSH(arena, all, ap_arena_strndup(arena, at, len));
+		at += len;
+		if (!*at || all.n > AP_CHOICES_MOST)
+			break;
+	}
+	*out = all.v;
+	return all.n;
 }

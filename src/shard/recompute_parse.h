@@ -22,4 +22,10 @@
 enum ap_status ap_recompute_parse(struct ap_ctx *ctx, const char *option, const char *text,
 	struct ap_step *step);
 
+/* The alternatives of a text, each for ap_recompute_parse(): what stands between bars, "none|selective,mlp",
+ * or, where one of several words is none or full, which mean nothing beside others, each word with its
+ * numbers. Each is listed once, and no more than one above AP_CHOICES_MOST; a text without alternatives is
+ * the only one. */
+size_t ap_recompute_alternatives(struct ap_arena *arena, const char *text, const char *const **out);
+
 #endif

@@ -8,7 +8,8 @@
 static const char *word(size_t i)
 {
 	static const char *const words[] = {"dp=2,tp=2", "dp=4", "pp=2", "[[4,1],[1]]", "([4,1],)", "full_batch",
-		"in.json", "out.ckpt", "1GB", "10KB", "a", "b", "c"};
+		"in.json", "out.ckpt", "1GB", "10KB", "1,2,4..6", "auto", "tp=1,2", "none|full", "a", "b",
+		"c"};
 	enum ap_setting_id id;
 
 	if (i < AP_SET_COUNT)

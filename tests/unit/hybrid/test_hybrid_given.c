@@ -209,3 +209,127 @@ START_TEST(grids_of_a_stage)
 	ctx_destroy(&ctx);
 }
 END_TEST
+
+/* ---- spaces ---- */
+
+static struct ap_hybrid_space space_of(struct ap_ctx *ctx, const char *text)
+{
+	struct ap_hybrid_space space;
+
+	ck_assert_msg(ap_hybrid_space_parse(ctx, text, &space) == AP_OK, "%s: %s", text, messages(ctx));
+	return space;
+}
+
+static const char *values_of(struct ap_ctx *ctx, const struct ap_hybrid_space *space, enum ap_hybrid_key key)
+{
+	return space->given[key] ? ap_choices_text(ctx->arena, &space->key[key], AP_RANGE_EVERY) : "open";
+}
+
+START_TEST(spaces)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid_space space = space_of(&ctx, "tp=1,2,4..8,cp=1,sp=0,true,cp_algo=ring,ulysses,mbs=auto,"
+		"layers=7,8,8,7,pp=2,4,vocab_emb_dp=0");
+
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_TP), "1,2,4..8");
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_CP), "1");
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_SP), "0,1");
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_MBS), "auto");
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_PP), "2,4");
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_VOCAB), "0");
+	ck_assert_str_eq(values_of(&ctx, &space, AP_HYBRID_DP), "open");
+	ck_assert_uint_eq(space.key[AP_HYBRID_CP_ALGO].n, 2);
+	ck_assert_int_eq(space.key[AP_HYBRID_CP_ALGO].v[0], AP_CP_RING);
+	ck_assert_int_eq(space.key[AP_HYBRID_CP_ALGO].v[1], AP_CP_ALL_TO_ALL);
+	ck_assert(space.one.tp == 1 && space.one.pp == 2 && space.one.mbs == 0 && space.one.layers.n == 4);
+	ck_assert(space.one.vocab == AP_VOCAB_CUT && !space.any && !ap_hybrid_space_single(&space));
+	space = space_of(&ctx, "auto");
+	ck_assert(space.any && !ap_hybrid_space_single(&space) && !space.given[AP_HYBRID_TP]);
+	space = space_of(&ctx, "tp=4..4,dp=2,2,sp=1");
+	ck_assert(ap_hybrid_space_single(&space) && space.one.tp == 4 && space.one.dp == 2 && space.one.sp);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+START_TEST(spaces_that_are_refused)
+{
+	static const struct {
+		const char *text, *why;
+	} rows[] = {
+		{"tp=4..2", "tp=4..2; 4..2 goes down"}, {"tp=1..5000", "tp=1..5000; these are more than 4096 values"},
+		{"tp=1,0", "tp=1,0; a number from 1 to 1048576 is expected"}, {"tp=auto,1", "tp=auto,1; a number"},
+		{"tp=..", "tp=..; a number"}, {"sp=0,2", "sp=0,2; 0 or 1"}, {"cp_algo=ring,star", "cp_algo=ring,star; all-"},
+		{"tp=1,auto", "\"auto\"; a list of KEY"}, {"tp=1,,2", "\"\"; a list of KEY"}, {"tp=1,2,", "\"\"; a list"},
+		{"auto,tp=1", "\"auto\"; a list of KEY"}, {"tp=1,2,tp=4", "tp is given twice"},
+		{"layers=auto", "layers=auto; cost, or a number"},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		struct ap_ctx ctx = ctx_create(false);
+		struct ap_hybrid_space space;
+
+		ck_assert_msg(ap_hybrid_space_parse(&ctx, rows[i].text, &space) == AP_USAGE, "%s", rows[i].text);
+		ck_assert_msg(strstr(messages(&ctx), rows[i].why), "%s: %s", rows[i].text, messages(&ctx));
+		ctx_destroy(&ctx);
+	}
+}
+END_TEST
+
+static const char *const number_words[] = {"dp", "tp", "pp", "cp", "ep", "etp", "vpp", NULL, "mbs", "mbn"};
+
+/* Random texts, from the hybrid that they mean: single values give it; with more values of one key it is the
+ * space's first, and no longer a single hybrid. */
+START_TEST(texts_of_hybrids)
+{
+	enum { VALUES = 9 };
+	unsigned seed = 11;
+
+	for (int round = 0; round < 500; round++) {
+		struct ap_ctx ctx = ctx_create(false);
+		struct ap_hybrid h = {.layers.kind = AP_LAYERS_EVEN}, read;
+		struct ap_hybrid_space space;
+		struct ap_str text, more;
+		bool several = false;
+
+		ap_str_init(&text, ctx.arena);
+		ap_str_init(&more, ctx.arena);
+		for (int k = 0; k < AP_HYBRID_KEYS; k++) {
+			int64_t v = k > AP_HYBRID_MICRO_BATCHES || k == AP_HYBRID_SP ? rand_r(&seed) % 2
+				: 1 + rand_r(&seed) % VALUES;
+			const char *word = k == AP_HYBRID_SP ? "sp" : k == AP_HYBRID_VOCAB ? "vocab_emb_dp"
+				: k == AP_HYBRID_PP_SCATTER ? "pp_scatter"
+				: k == AP_HYBRID_CP_ALGO ? "cp_algo" : number_words[k];
+			bool again = rand_r(&seed) % 4 == 0 && v != 1;
+
+			if (rand_r(&seed) % 2 && (k || !text.len))
+				continue;
+			v += k == AP_HYBRID_CP_ALGO ? AP_CP_ALL_GATHER : 0;
+			ap_hybrid_put(&h, (enum ap_hybrid_key)k, v);
+			ap_str_addf(&text, "%s%s=", text.len ? "," : "", word);
+			ap_str_addf(&more, "%s%s=", more.len ? "," : "", word);
+			if (k == AP_HYBRID_CP_ALGO) {
+				ap_str_add(&text, ap_cp_algo_name((enum ap_cp_algo)v));
+				ap_str_add(&more, ap_cp_algo_name((enum ap_cp_algo)v));
+				continue;
+			}
+			ap_str_addf(&text, "%" PRId64, v);
+			ap_str_addf(&more, again && number_words[k < 10 ? k : AP_HYBRID_SP] ? "%" PRId64 ",11..13"
+				: "%" PRId64, v);
+			several |= again && k < 10 && number_words[k];
+		}
+		if (!text.len) {
+			ctx_destroy(&ctx);
+			continue;
+		}
+		ck_assert_msg(ap_hybrid_parse(&ctx, text.s, &read) == AP_OK, "%s: %s", text.s, messages(&ctx));
+		space = space_of(&ctx, text.s);
+		ck_assert_msg(ap_hybrid_space_single(&space), "%s", text.s);
+		ck_assert_msg(!memcmp(&read, &h, sizeof h) && !memcmp(&space.one, &h, sizeof h), "%s", text.s);
+		space = space_of(&ctx, more.s);
+		ck_assert_msg(!memcmp(&space.one, &h, sizeof h), "%s", more.s);
+		ck_assert_msg(ap_hybrid_space_single(&space) == !several, "%s", more.s);
+		ck_assert_int_eq(ap_hybrid_parse(&ctx, more.s, &read), several ? AP_USAGE : AP_OK);
+		ctx_destroy(&ctx);
+	}
+}
+END_TEST
