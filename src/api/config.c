@@ -54,7 +54,7 @@ static const char *number_text(const struct reader *r, const struct ap_jv *v, en
 	int64_t i;
 	char buf[32];
 
-	if (type == AP_SET_NUM)
+	if (type == AP_SET_NUM || type == AP_SET_PRICE)
 		return ap_arena_strdup(r->ctx->arena, ap_format_double(ap_jv_double(v), buf));
 	if (type == AP_SET_FLAG || type > AP_SET_CHOICE || !ap_jv_int(r->doc, v, &i))
 		return NULL;

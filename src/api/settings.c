@@ -92,6 +92,7 @@ static const char *choose_search_mode(size_t i)
 enum {
 	SEARCHER = AP_FOR_search | AP_FOR_plan,
 	MINIMIZER = AP_FOR_search,
+	DECIDER = AP_FOR_plan,
 	EVALUATOR = AP_FOR_evaluate,
 	PLANNERS = AP_FOR_PLANNERS,
 	CHECKER = AP_FOR_check,
@@ -298,6 +299,12 @@ const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setti
 			row->most);
 	case AP_SET_SIZE:
 		return "a size of at least one byte, such as 64MB, 25GiB or 1.5T";
+	case AP_SET_AMOUNT:
+		return "a number above 0, such as 800M, 300B or 15T";
+	case AP_SET_PRICE:
+		return "a price by the hour, such as 2.10 or 2.10/h";
+	case AP_SET_TIME:
+		return "a time above 0 with its unit, such as 300ms, 20s, 12h or 60d";
 	case AP_SET_INTS:
 		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
 			", ascending, such as 20,35", row->least, row->most);
@@ -370,6 +377,24 @@ static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, c
 }
 
 /* Leaves the field unchanged if text is no value of it; *why may then add a reason. */
+static bool set_price(const char *text, double *price)
+{
+	size_t len = strlen(text);
+	char number[32];
+	double v;
+
+	if (len > 2 && !strcmp(text + len - 2, "/h"))
+		len -= 2;
+	if (len >= sizeof number)
+		return false;
+	memcpy(number, text, len);
+	number[len] = '\0';
+	if (!ap_parse_double(number, &v) || v < 0)
+		return false;
+	*price = v;
+	return true;
+}
+
 static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, void *field,
 	const char *text, const char **why)
 {
@@ -391,6 +416,18 @@ static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, 
 		if (!ap_parse_bytes(text, &bytes) || bytes < row->least)
 			return false;
 		*(int64_t *)field = bytes;
+		return true;
+	case AP_SET_AMOUNT:
+		if (!ap_parse_count(text, &bytes) || !bytes)
+			return false;
+		*(int64_t *)field = bytes;
+		return true;
+	case AP_SET_PRICE:
+		return set_price(text, field);
+	case AP_SET_TIME:
+		if (!ap_parse_time(text, &v) || v <= 0)
+			return false;
+		*(double *)field = v;
 		return true;
 	case AP_SET_INTS:
 		return set_ints(arena, row, text, field);
@@ -520,7 +557,8 @@ void ap_settings_init(struct ap_settings *s)
 
 		if (row->otherwise)
 			ok = set_value(NULL, row, field, row->otherwise, &why);
-		else if (row->type == AP_SET_NUM)
+		else if (row->type == AP_SET_NUM || row->type == AP_SET_PRICE ||
+			row->type == AP_SET_TIME)
 			*(double *)field = -1;
 		else if (row->type == AP_SET_CHOICE)
 			*(int *)field = -1;
@@ -533,7 +571,9 @@ void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
 {
 	static const size_t bytes[] = {
 		[AP_SET_FLAG] = sizeof(bool), [AP_SET_INT] = sizeof(int64_t), [AP_SET_NUM] = sizeof(double),
-		[AP_SET_SIZE] = sizeof(int64_t), [AP_SET_INTS] = sizeof(struct ap_ints),
+		[AP_SET_SIZE] = sizeof(int64_t), [AP_SET_AMOUNT] = sizeof(int64_t),
+		[AP_SET_PRICE] = sizeof(double), [AP_SET_TIME] = sizeof(double),
+		[AP_SET_INTS] = sizeof(struct ap_ints),
 		[AP_SET_CHOICE] = sizeof(int), [AP_SET_FOLDER] = 0,
 	};
 	const struct ap_setting_row *row = &rows[id];
@@ -640,11 +680,17 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 		return *(const bool *)field ? "true" : "false";
 	case AP_SET_INT:
 	case AP_SET_SIZE:
+	case AP_SET_AMOUNT:
 		return *(const int64_t *)field || row->otherwise ||
 			ap_setting_given(s, (enum ap_setting_id)(row - rows))
 			? ap_arena_printf(arena, "%" PRId64, *(const int64_t *)field)
 			: NULL;
+	case AP_SET_TIME:
+		return *(const double *)field >= 0
+			? ap_arena_strdup(arena, ap_format_time(*(const double *)field, buf))
+			: NULL;
 	case AP_SET_NUM:
+	case AP_SET_PRICE:
 		return *(const double *)field >= 0
 			? ap_arena_strdup(arena, ap_format_double(*(const double *)field, buf))
 			: NULL;

@@ -34,8 +34,11 @@ enum ap_setting_type {
 	AP_SET_INT,
 	AP_SET_NUM,
 	AP_SET_SIZE,
+	AP_SET_AMOUNT, /* an integer, "15T" */
+	AP_SET_PRICE, /* a number, by the hour, "2.10/h" */
 	AP_SET_INTS,
 	AP_SET_CHOICE,
+	AP_SET_TIME, /* seconds, "20s" */
 	AP_SET_TEXT,
 	AP_SET_TEXTS, /* words; joined with commas if given several times */
 	AP_SET_LISTS, /* a word, or lists of integers as JSON text */
@@ -52,6 +55,7 @@ enum ap_setting_group { /* headings of the help */
 	AP_GROUP_STEP,
 	AP_GROUP_PARALLEL,
 	AP_GROUP_PIPELINE,
+	AP_GROUP_DECIDE,
 	AP_GROUP_SEARCH, /* groups up to here decide the result and are echoed in the plan */
 	AP_GROUP_OUTPUTS,
 	AP_GROUP_INPUTS,
@@ -91,6 +95,9 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_INT int64_t
 #define AP_SET_CTYPE_NUM double
 #define AP_SET_CTYPE_SIZE int64_t
+#define AP_SET_CTYPE_AMOUNT int64_t
+#define AP_SET_CTYPE_PRICE double
+#define AP_SET_CTYPE_TIME double
 #define AP_SET_CTYPE_INTS struct ap_ints
 #define AP_SET_CTYPE_CHOICE int /* index among the row's choices */
 #define AP_SET_CTYPE_TEXT const char *

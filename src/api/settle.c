@@ -212,6 +212,8 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
 	if (sizes ? !sizes->any && ap_choices_has(sizes, 0) : !o->optimizer_weight_shard_size)
 		REFUSE(optimizer_weight_shard_size, "expected -1, for all, or a number above 0");
 	check_level(ctx, o);
+	if (GIVEN(deadline) && !GIVEN(tokens))
+		REFUSE(deadline, "expected --tokens, too, which say how long training takes");
 	check_min_devices(ctx, o);
 	if (GIVEN(global_rank) && !OPEN(AP_SET_device_num) && o->device_num &&
 		o->global_rank >= o->device_num)

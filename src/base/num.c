@@ -228,6 +228,84 @@ bool ap_parse_bytes(const char *s, int64_t *r)
 	return true;
 }
 
+bool ap_parse_count(const char *s, int64_t *r)
+{
+	static const char units[] = "KMGT";
+	const char *point = skip_digits(s), *end = point;
+	int64_t v = 0;
+	int zeros = 0;
+
+	if (*point == '.')
+		end = skip_digits(point + 1);
+	if (point == s || (*point == '.' && end == point + 1))
+		return false;
+	for (int i = 0; units[i]; i++)
+		if (is_letter(*end, units[i]) || (units[i] == 'G' && is_letter(*end, 'B')))
+			zeros = 3 * (i + 1);
+	if (zeros ? end[1] : *end)
+		return false;
+	while (end[-1] == '0' && end > point + 1) /* of a fraction */
+		end--;
+	for (; s < end; s++) {
+		if (s != point && (!ap_mul(v, 10, &v) || !ap_add(v, *s - '0', &v)))
+			return false;
+		zeros -= s > point;
+	}
+	for (int i = 0; i < zeros; i++)
+		if (!ap_mul(v, 10, &v))
+			return false;
+	if (zeros < 0 || v > INT64_C(1) << 62)
+		return false;
+	*r = v;
+	return true;
+}
+
+static const struct {
+	const char *unit;
+	double seconds;
+} times[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}};
+
+bool ap_parse_time(const char *s, double *seconds)
+{
+	char number[64];
+	size_t len = strlen(s);
+	double v;
+
+	while (len && (is_letter(s[len - 1], 'D') || (s[len - 1] >= 'f' && s[len - 1] <= 'z')))
+		len--;
+	if (len >= sizeof number || !is_digit(*s))
+		return false;
+	memcpy(number, s, len);
+	number[len] = '\0';
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		if (!strcmp(s + len, times[i].unit) && ap_parse_double(number, &v) &&
+			isfinite(v * times[i].seconds)) {
+			*seconds = v * times[i].seconds;
+			return true;
+		}
+	return false;
+}
+
+const char *ap_format_time(double seconds, char buf[32])
+{
+	size_t i = 0;
+	double v = seconds;
+
+	while (i < sizeof times / sizeof *times) {
+		v = round(seconds / times[i].seconds);
+		if (v >= 1 && v < 1e9 && v * times[i].seconds == seconds)
+			break;
+		i++;
+	}
+	if (i == sizeof times / sizeof *times) {
+		v = seconds;
+		i = 3;
+	}
+	ap_format_double(v, buf);
+	strcat(buf, times[i].unit);
+	return buf;
+}
+
 size_t ap_primes(int64_t n, int64_t primes[63])
 {
 	size_t count = 0;

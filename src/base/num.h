@@ -39,6 +39,17 @@ int ap_unit_shift(const char *unit);
  * needs a unit ("1.5GB"). Returns false for anything else, negative or above 2^62. */
 bool ap_parse_bytes(const char *s, int64_t *r);
 
+/* Parses a count: "15T", "2.5B", "800M", "1000": K, M, G or B, and T are powers of 1000, in either case.
+ * Returns false for anything else: blanks, a sign, what is no integer or above 2^62. */
+bool ap_parse_count(const char *s, int64_t *r);
+
+/* Parses a time with its unit: us, ms, s, min, h or d: "20s", "1.5h". Returns false for anything else,
+ * negative or not finite. */
+bool ap_parse_time(const char *s, double *seconds);
+
+/* The same in the largest unit that makes it a whole number, else in seconds; it reads back as v. */
+const char *ap_format_time(double seconds, char buf[32]);
+
 /* Ascending prime factors with multiplicity, at most 63; returns how many. n >= 1. O(sqrt n). */
 size_t ap_primes(int64_t n, int64_t primes[63]);
 

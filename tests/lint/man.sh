@@ -14,7 +14,7 @@ miss() {
 }
 
 rows() { # field and letter of the rows of settings.def
-  sed -nE 's/^(FLAG|INT|NUM|SIZE|INTS|CHOICE|TEXT|LISTS|DICT|INPUT|OUTPUT|FOLDER)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
+  sed -nE 's/^(FLAG|INT|NUM|SIZE|AMOUNT|PRICE|TIME|INTS|CHOICE|TEXT|LISTS|DICT|INPUT|OUTPUT|FOLDER)\(([a-z_0-9]+), ([^,]+), .*/\2 \3/p' \
     src/api/settings.def
 }
 

@@ -76,6 +76,13 @@ START_TEST(values_that_are_taken)
 			"\"selective|selective,mlp|full\""},
 		{"recompute", "full|full", "full", "\"full\""},
 		{"recompute", "auto", "auto", "\"auto\""},
+		{"tokens", "15T", "15000000000000", "15000000000000"},
+		{"tokens", "2.5b", "2500000000", "2500000000"},
+		{"price", "2.10/h", "2.1", "2.1"},
+		{"price", "0", "0", "0"},
+		{"max_step_time", "0.3s", "300ms", "\"300ms\""},
+		{"deadline", "60d", "60d", "\"60d\""},
+		{"headroom", "7.5", "7.5", "7.5"},
 	};
 	struct ap_ctx ctx = ctx_create(false);
 
@@ -87,8 +94,8 @@ START_TEST(values_that_are_taken)
 		give(&ctx, &s, rows[i].key, rows[i].given);
 		ck_assert_str_eq(ap_setting_text(ctx.arena, row, &s), rows[i].text);
 		ck_assert_str_eq(ap_setting_json(ctx.arena, row, &s), rows[i].json);
-		ck_assert_int_eq(s.among[row - ap_setting_at(0)] == NULL, !strpbrk(rows[i].text, "|.") &&
-			!strstr(rows[i].json, "\",\"") && *rows[i].json != '[' && strcmp(rows[i].text, "auto") != 0);
+		ck_assert_int_eq(s.among[row - ap_setting_at(0)] == NULL, !strchr(rows[i].text, '|') &&
+			*rows[i].json != '[' && strcmp(rows[i].text, "auto") != 0);
 		/* what is printed is read back, as an option and as JSON */
 		ap_settings_init(&again);
 		give(&ctx, &again, rows[i].key, rows[i].text);
@@ -117,6 +124,16 @@ START_TEST(values_that_are_refused)
 	refuse(&ctx, "recompute", "", "several, as none|selective|full; or auto");
 	refuse(&ctx, "batch", "8,16", "expected an integer from");
 	refuse(&ctx, "batch", "auto", "expected an integer from");
+	refuse(&ctx, "tokens", "0", "expected a number above 0, such as 800M, 300B or 15T");
+	refuse(&ctx, "tokens", "1.5", "expected a number above 0");
+	refuse(&ctx, "price", "2.10/d", "expected a price by the hour, such as 2.10 or 2.10/h");
+	refuse(&ctx, "price", "-1", "expected a price");
+	refuse(&ctx, "price", "/h", "expected a price");
+	refuse(&ctx, "price", "1e400/h", "expected a price");
+	refuse(&ctx, "max_step_time", "20", "expected a time above 0 with its unit, such as 300ms, 20s, 12h or 60d");
+	refuse(&ctx, "deadline", "0d", "expected a time");
+	refuse(&ctx, "headroom", "91", "expected a number from 0 to 90");
+	refuse(&ctx, "headroom", "5%", "expected a number from 0 to 90");
 	ctx_destroy(&ctx);
 }
 END_TEST
@@ -159,7 +176,7 @@ START_TEST(arrays_of_wrong_values)
 	static const char *const texts[] = {"{\"pipeline_stages\": []}", "{\"pipeline_stages\": [1, [2]]}",
 		"{\"pipeline_stages\": [1.5]}", "{\"pipeline_stages\": [true]}", "{\"pipeline_stages\": {}}",
 		"{\"pipeline_stages\": [\"\"]}", "{\"pipeline_stages\": \"4 .. 8\"}", "{\"batch\": [8]}",
-		"{\"batch\": \"8\"}", "{\"recompute\": [1]}", "{\"pipeline_scheduler\": [\"gpipe\", null]}"};
+		"{\"batch\": \"8\"}", "{\"max_step_time\": 20}", "{\"tokens\": 1.5}", "{\"price\": [2]}", "{\"recompute\": [1]}", "{\"pipeline_scheduler\": [\"gpipe\", null]}"};
 
 	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		struct ap_ctx ctx = ctx_create(false);

@@ -178,6 +178,66 @@ static const struct {
 	{"1,5GB", -1},
 };
 
+static const struct {
+	const char *s;
+	int64_t n; /* -1: refused */
+} counts[] = {
+	{"0", 0}, {"1000", 1000}, {"1K", 1000}, {"15T", INT64_C(15000000000000)}, {"15t", INT64_C(15000000000000)},
+	{"300B", INT64_C(300000000000)}, {"300G", INT64_C(300000000000)}, {"2.5b", INT64_C(2500000000)},
+	{"800M", 800000000}, {"1.5K", 1500}, {"1.0", 1}, {"2.50", -1}, {"0.001K", 1}, {"0.0010K", 1},
+	{"0.0001K", -1}, {"1.2345K", -1}, {"1.5", -1}, {"4611686018427387904", INT64_C(1) << 62},
+	{"4611686018427387905", -1}, {"4611686T", INT64_C(4611686000000000000)}, {"4611687T", -1},
+	{"99999999999999999999", -1}, {"99999999999999999999T", -1}, {"", -1}, {"T", -1}, {".5T", -1}, {"1.T", -1},
+	{"-1", -1}, {"+1", -1}, {" 1", -1}, {"1 T", -1}, {"1TB", -1}, {"1P", -1}, {"1e12", -1}, {"1.5.5T", -1},
+};
+
+START_TEST(parse_count)
+{
+	for (size_t i = 0; i < AP_COUNT(counts); i++) {
+		int64_t r = -1;
+		bool ok = ap_parse_count(counts[i].s, &r);
+
+		ck_assert_msg(ok == (counts[i].n >= 0), "\"%s\"", counts[i].s);
+		ck_assert_msg(r == counts[i].n, "\"%s\": %" PRId64, counts[i].s, r);
+	}
+}
+END_TEST
+
+START_TEST(times)
+{
+	static const struct {
+		const char *s;
+		double seconds; /* -1: refused */
+		const char *text;
+	} rows[] = {
+		{"20s", 20, "20s"}, {"300ms", 0.3, "300ms"}, {"0.3s", 0.3, "300ms"}, {"60d", 5184000, "60d"},
+		{"36h", 129600, "36h"}, {"24h", 86400, "1d"}, {"90s", 90, "90s"}, {"1.5h", 5400, "90min"},
+		{"12us", 12e-6, "12us"}, {"1e-9s", 1e-9, "1e-09s"}, {"1e3s", 1000, "1000s"}, {"0s", 0, "0s"},
+		{"0.1234567s", 0.1234567, "0.1234567s"}, {"20", -1, NULL}, {"", -1, NULL}, {"s", -1, NULL},
+		{"20 s", -1, NULL}, {" 20s", -1, NULL}, {"-1s", -1, NULL}, {"+1s", -1, NULL}, {"20S", -1, NULL},
+		{"20m", -1, NULL}, {"20sec", -1, NULL}, {"infs", -1, NULL}, {"nans", -1, NULL}, {"1e400s", -1, NULL},
+		{"1e308d", -1, NULL}, {"0x10s", -1, NULL}, {"1,5s", -1, NULL}, {"5es", -1, NULL},
+	};
+	unsigned seed = 5;
+	char buf[32];
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		double r = -1;
+
+		ck_assert_msg(ap_parse_time(rows[i].s, &r) == (rows[i].seconds >= 0), "\"%s\"", rows[i].s);
+		ck_assert_msg(r == rows[i].seconds, "\"%s\": %a", rows[i].s, r);
+		if (rows[i].text)
+			ck_assert_str_eq(ap_format_time(r, buf), rows[i].text);
+	}
+	for (int i = 0; i < 2000; i++) { /* what is written reads back as the same number */
+		double v = (double)rand_r(&seed) * (i % 2 ? 1e-6 : 0.731), r = -1;
+
+		ck_assert(ap_parse_time(ap_format_time(v, buf), &r));
+		ck_assert_msg(r == v, "%s: %a, %a", buf, v, r);
+	}
+}
+END_TEST
+
 START_TEST(parse_bytes)
 {
 	for (size_t i = 0; i < AP_COUNT(sizes); i++) {
