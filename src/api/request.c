@@ -609,6 +609,42 @@ static enum ap_setting_id asked_by(const struct ap_settings *o)
 		: o->pipeline_segments > 1 ? AP_SET_pipeline_segments : AP_SET_pipeline_stages;
 }
 
+/* The tokens that an operator sends to experts; NULL: none does. */
+static const struct ap_tensor *moved_tokens(const struct ap_graph *g)
+{
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (!strcmp(g->node[i].type, "MoeDispatch"))
+			return &g->tensor[g->node[i].in[0]];
+	return NULL;
+}
+
+/* *scheduler becomes the one that runs a forward and a backward pass as one, if asked for. */
+static enum ap_status run_passes_beside(struct ap_ctx *ctx, const struct ap_settings *o,
+	const struct ap_inputs *in, const struct ap_scheduler **scheduler)
+{
+	const struct ap_tensor *tokens = moved_tokens(in->graph);
+
+	if (!o->overlap_moe_expert_parallel_comm || !in->step.training ||
+		in->step.executor != AP_EXECUTOR_GENERIC)
+		return AP_OK;
+	if (!ap_scheduler_beside(*scheduler) || (o->pipeline_stages > 1 && o->pipeline_segments == 1))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: in a pipeline interleaved stages alone run a forward and a backward pass as one",
+			ap_setting_said(ctx, o, AP_SET_overlap_moe_expert_parallel_comm));
+	if (tokens && ap_dtype_is_narrow(tokens->shape.dtype)) {
+		*scheduler = ap_scheduler_beside(*scheduler);
+		return AP_OK;
+	}
+	if (!tokens)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: the network has no experts to whom tokens are sent (MoeDispatch)",
+			ap_setting_said(ctx, o, AP_SET_overlap_moe_expert_parallel_comm));
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+		"%s: the network sends its experts %s; Megatron runs two passes as one in 16-bit types alone",
+		ap_setting_said(ctx, o, AP_SET_overlap_moe_expert_parallel_comm),
+		ap_dtype_name(tokens->shape.dtype));
+}
+
 /* Deals the machine to the stages and enters them in the graph and in the step. */
 static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings *o,
 	const struct ap_sources *src, struct ap_inputs *in)
@@ -617,8 +653,10 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 	const struct ap_scheduler *scheduler = ap_scheduler_at((size_t)o->pipeline_scheduler);
 	struct ap_pipe *pipe = AP_NEW(ctx->arena, struct ap_pipe);
 	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
-	const char *why = scheduler->refuses(nstage, nsegment, o->micro_batches);
+	const char *why;
 
+	AP_TRY(run_passes_beside(ctx, o, in, &scheduler));
+	why = scheduler->refuses(nstage, nsegment, o->micro_batches);
 	if (why)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s %s",
 			ap_setting_said(ctx, o, asked_by(o)), scheduler->name, why);

@@ -187,6 +187,23 @@ static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 				"there is no plan to write");
 }
 
+/* Passes that run as one: where Megatron has none. */
+static void check_passes_beside(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	if (!o->overlap_moe_expert_parallel_comm)
+		return;
+	if (o->pipeline_scheduler >= 0 && o->pipeline_scheduler != AP_SCHEDULER_INTERLEAVED &&
+		o->pipeline_stages > 1)
+		CONTRADICT(overlap_moe_expert_parallel_comm, pipeline_scheduler,
+			"in a pipeline interleaved stages alone run a forward and a backward pass as one");
+	else if (o->pipeline_stages > 1 && o->pipeline_segments < 2)
+		CONTRADICT(overlap_moe_expert_parallel_comm, pipeline_segments,
+			"in a pipeline it needs at least two segments of each stage");
+	if (o->moe_shared_expert_overlap)
+		CONTRADICT(overlap_moe_expert_parallel_comm, moe_shared_expert_overlap,
+			"the tokens of a pass hide behind the other pass, or behind shared experts");
+}
+
 static void check_level(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	int level = o->optimizer_level;
@@ -205,8 +222,10 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
 	const struct ap_choices *sizes = o->among[AP_SET_optimizer_weight_shard_size];
 
 	check_inputs(ctx, o);
-	if (!OPEN(OF_PIPELINE))
+	if (!OPEN(OF_PIPELINE)) {
 		check_pipeline(ctx, o);
+		check_passes_beside(ctx, o);
+	}
 	check_modes(ctx, o);
 	check_fusions(ctx, o);
 	if (sizes ? !sizes->any && ap_choices_has(sizes, 0) : !o->optimizer_weight_shard_size)
@@ -316,6 +335,8 @@ static const struct need {
 	{AP_SET_gradient_fp32_sync, AP_SET_run_phase, trains},
 	{AP_SET_overlap_grad_reduce, AP_SET_run_phase, trains},
 	{AP_SET_tp_comm_overlap, AP_SET_executor, sums_where_it_is_read},
+	{AP_SET_overlap_moe_expert_parallel_comm, AP_SET_executor, sums_where_it_is_read},
+	{AP_SET_overlap_moe_expert_parallel_comm, AP_SET_run_phase, trains},
 	{AP_SET_fp8_recipe, AP_SET_fp8_format, computes_in_8_bits},
 	{AP_SET_fp8_param_gather, AP_SET_fp8_format, computes_in_8_bits},
 	{AP_SET_all_reduce_fusion_config, AP_SET_run_phase, trains},
@@ -430,6 +451,9 @@ static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 	AP_TRY(ap_hybrid_space_parse(ctx, o->hybrid, &space));
 	AP_TRY(hold_hybrid(ctx, o, &space));
 	o->among[AP_SET_hybrid] = ap_hybrid_space_single(&space) ? NULL : &open;
+	if (o->overlap_moe_expert_parallel_comm && ap_hybrid_space_single(&space) && space.one.ep <= 1)
+		return ap_settings_contradict(ctx, o, AP_SET_overlap_moe_expert_parallel_comm, AP_SET_hybrid,
+			"without ep above 1 no tokens change hands");
 	AP_TRY(imply(ctx, o, AP_SET_pipeline_stages, "pp", &space, AP_HYBRID_PP));
 	AP_TRY(imply(ctx, o, AP_SET_pipeline_segments, "vpp", &space, AP_HYBRID_VPP));
 	return imply(ctx, o, AP_SET_micro_batches, "mbn", &space, AP_HYBRID_MICRO_BATCHES);
@@ -471,6 +495,10 @@ static enum ap_status check_recomputed(struct ap_ctx *ctx, const struct ap_setti
 		return ap_settings_contradict(ctx, o, AP_SET_fp8_recipe, AP_SET_recompute,
 			"with delayed scales Megatron recomputes neither norms nor activations of experts; "
 			"with other recipes it does");
+	if (o->overlap_moe_expert_parallel_comm && what & (AP_RECOMPUTE_FULL | AP_RECOMPUTE_MOE))
+		return ap_settings_contradict(ctx, o, AP_SET_overlap_moe_expert_parallel_comm,
+			AP_SET_recompute, "experts that are run again exchange their tokens once more: "
+			"recompute other parts");
 	if (step.recompute_unit > 1 && !ap_route_at((size_t)o->executor)->recompute_whole)
 		return ap_settings_contradict(ctx, o, AP_SET_recompute, AP_SET_executor,
 			"MindSpore recomputes layers one by one, as full does");

@@ -480,6 +480,8 @@ static void megatron_optimizer(struct words *w)
 
 	if (step->product_overlap)
 		line(w, "--tp-comm-overlap");
+	if (w->p->step->pipe && w->p->step->pipe->scheduler && w->p->step->pipe->scheduler->beside)
+		line(w, "--overlap-moe-expert-parallel-comm");
 	if (step->float8)
 		line(w, "--fp8-format %s\n--fp8-recipe %s", step->float8_hybrid ? "hybrid" : "e4m3",
 			step->float8->name);

@@ -93,6 +93,21 @@ static struct ap_schedule_slot *order_interleaved(
 	return by_turns(arena, &r, warm_up, nmicro);
 }
 
+/* One forward pass more goes ahead, so that no backward pass waits for the forward pass beside it. */
+static struct ap_schedule_slot *order_beside(
+	struct ap_arena *arena, int32_t nstage, int32_t nsegment, int32_t stage, int32_t nmicro)
+{
+	struct rounds r = {nsegment, nstage + nmicro % nstage, nstage};
+	int64_t warm_up = (int64_t)(nsegment - 1) * r.first + 2 * (int64_t)(nstage - stage - 1) + 1;
+	int64_t n = (int64_t)nmicro * nsegment;
+	struct ap_schedule_slot *slot = by_turns(arena, &r, warm_up, nmicro);
+
+	assert(nmicro >= nstage);
+	for (int64_t i = warm_up; i < 2 * n - warm_up; i++)
+		slot[i].beside = true;
+	return slot;
+}
+
 /*
  * Zero bubble in a V. With passes of equal length and at least 2 S micro-batches, no stage s of S
  * waits from its first slot to its last, and none holds the activations of more than 2 S segments,
@@ -123,7 +138,7 @@ static void put(struct writing *w, enum ap_pass pass, int segment)
 	int32_t micro = w->next[pass][segment]++;
 
 	if (micro < w->nmicro)
-		*w->to++ = (struct ap_schedule_slot){(uint8_t)pass, (int16_t)segment, micro};
+		*w->to++ = slot_of(pass, segment, micro);
 }
 
 /* The next weight pass that is due, the second segment's first. */
@@ -211,7 +226,7 @@ static const char *needs_a_round(int32_t nstage, int32_t nsegment, int64_t nmicr
 
 static const struct ap_scheduler schedulers[] = {
 #define SCHEDULER(name, order, refuses, splits, vee, least, most, help)                            \
-	{name, help, splits, vee, least, most, order, refuses},
+	{name, help, splits, vee, false, least, most, order, refuses},
 #include "pipeline/schedulers.def"
 #undef SCHEDULER
 };
@@ -227,6 +242,19 @@ const struct ap_scheduler *ap_scheduler_find(const char *name)
 		if (strcmp(schedulers[i].name, name) == 0)
 			return &schedulers[i];
 	}
+	return NULL;
+}
+
+const struct ap_scheduler *ap_scheduler_beside(const struct ap_scheduler *s)
+{
+	static const struct ap_scheduler rows[] = {
+		{"1f1b", "as one", false, false, true, 1, 1, order_beside, needs_a_round},
+		{"interleaved", "as one", false, false, true, 1, 0, order_beside, needs_a_round},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(rows) && !s->beside; i++)
+		if (!strcmp(rows[i].name, s->name))
+			return &rows[i];
 	return NULL;
 }
 
@@ -476,28 +504,77 @@ static double length_of(struct running *r, enum ap_pass pass, int32_t part)
 					  : t->weight_s;
 }
 
+static int32_t part_of(const struct running *r, int32_t stage, const struct ap_slot_time *s)
+{
+	return ap_schedule_part(r->pipe->scheduler, r->pipe->nstage, stage, s->slot.segment);
+}
+
+/* Hands on what a pass made. */
+static void hand_on(struct running *r, const struct ap_schedule_slot *slot, int32_t part, double ready_s)
+{
+	if (slot->pass == AP_PASS_FORWARD && part + 1 < r->npart)
+		deliver(r, AP_PASS_FORWARD, part, part + 1, slot->micro, ready_s);
+	if (slot->pass == AP_PASS_FORWARD && part + 1 == r->npart)
+		*arrival(r, AP_PASS_BACKWARD, part, slot->micro) = ready_s;
+	if (slot->pass == AP_PASS_BACKWARD && part > 0)
+		deliver(r, AP_PASS_BACKWARD, part, part - 1, slot->micro, ready_s);
+}
+
+/* Runs one slot; false if it has to wait for another stage. */
+static bool run_slot(struct running *r, int32_t stage, struct ap_slot_time *s)
+{
+	int32_t part = part_of(r, stage, s);
+	double needed = s->slot.pass == AP_PASS_WEIGHT
+				? 0
+				: *arrival(r, s->slot.pass, part, s->slot.micro);
+
+	if (isnan(needed))
+		return false;
+	s->start_s = fmax(r->free_s[stage], needed);
+	s->end_s = r->free_s[stage] = s->start_s + length_of(r, s->slot.pass, part);
+	hand_on(r, &s->slot, part, s->end_s);
+	r->next[stage]++;
+	return true;
+}
+
+double ap_schedule_both_s(const struct ap_pass_times *forward, const struct ap_pass_times *backward)
+{
+	const struct ap_pass_beside *f = &forward->forward_beside, *b = &backward->backward_beside;
+
+	return fmax(fmax(f->rest_s + b->rest_s, f->comm_s + b->comm_s),
+		fmax(forward->forward_s, backward->backward_s));
+}
+
+/* Runs slots s[0] and s[1] as one. The last backward pass of a part is none of them. */
+static bool run_both(struct running *r, int32_t stage, struct ap_slot_time *s)
+{
+	int32_t forward = part_of(r, stage, &s[0]), back = part_of(r, stage, &s[1]);
+	double one = *arrival(r, AP_PASS_FORWARD, forward, s[0].slot.micro);
+	double other = *arrival(r, AP_PASS_BACKWARD, back, s[1].slot.micro);
+
+	if (isnan(one) || isnan(other))
+		return false;
+	r->left[back]--;
+	assert(r->left[back] > 0);
+	s[0].start_s = fmax(r->free_s[stage], fmax(one, other));
+	s[0].end_s = s[1].start_s = s[0].start_s + r->time[forward].forward_beside.rest_s;
+	s[1].end_s = s[0].start_s + ap_schedule_both_s(&r->time[forward], &r->time[back]);
+	s[1].end_s = fmax(s[1].end_s, s[1].start_s + r->time[back].backward_beside.rest_s);
+	r->free_s[stage] = s[1].end_s;
+	hand_on(r, &s[0].slot, forward, s[1].end_s);
+	hand_on(r, &s[1].slot, back, s[1].end_s);
+	r->next[stage] += 2;
+	return true;
+}
+
 static void run_stage(struct running *r, int32_t stage)
 {
-	for (; r->next[stage] < r->first[stage + 1]; r->next[stage]++) {
-		struct ap_slot_time *s = &r->slot[r->next[stage]];
-		int32_t part = ap_schedule_part(
-			r->pipe->scheduler, r->pipe->nstage, stage, s->slot.segment);
-		double needed = s->slot.pass == AP_PASS_WEIGHT
-					? 0
-					: *arrival(r, s->slot.pass, part, s->slot.micro);
-		int32_t micro = s->slot.micro;
+	bool runs = true;
 
-		if (isnan(needed))
-			return;
-		s->start_s = fmax(r->free_s[stage], needed);
-		s->end_s = s->start_s + length_of(r, s->slot.pass, part);
-		r->free_s[stage] = s->end_s;
-		if (s->slot.pass == AP_PASS_FORWARD && part + 1 < r->npart)
-			deliver(r, AP_PASS_FORWARD, part, part + 1, micro, s->end_s);
-		if (s->slot.pass == AP_PASS_FORWARD && part + 1 == r->npart)
-			*arrival(r, AP_PASS_BACKWARD, part, micro) = s->end_s;
-		if (s->slot.pass == AP_PASS_BACKWARD && part > 0)
-			deliver(r, AP_PASS_BACKWARD, part, part - 1, micro, s->end_s);
+	while (runs && r->next[stage] < r->first[stage + 1]) {
+		struct ap_slot_time *s = &r->slot[r->next[stage]];
+
+		runs = s->slot.beside ? run_both(r, stage, s) : run_slot(r, stage, s);
 	}
 }
 
@@ -517,8 +594,10 @@ static void lay_out(struct running *r, struct ap_ctx *ctx, bool training)
 			ctx->scratch, r->pipe->nstage, r->pipe->nsegment, stage, r->nmicro);
 
 		for (size_t i = 0; i < n; i++)
-			if (training || order[i].pass == AP_PASS_FORWARD)
-				r->slot[used++].slot = order[i];
+			if (training || order[i].pass == AP_PASS_FORWARD) {
+				r->slot[used].slot = order[i];
+				r->slot[used++].slot.beside &= training;
+			}
 		ap_arena_release(ctx->scratch, mark);
 		first[stage + 1] = (uint32_t)used;
 	}

@@ -21,6 +21,7 @@ enum ap_pass {
 
 struct ap_schedule_slot { /* one pass of a segment over a micro-batch, without interruption */
 	uint8_t pass; /* enum ap_pass */
+	bool beside; /* a forward pass, and the backward pass in the next slot: they run as one */
 	int16_t segment;
 	int32_t micro; /* from 0 */
 };
@@ -31,6 +32,7 @@ struct ap_scheduler { /* a row of schedulers.def */
 	bool splits; /* has separate backward and weight passes */
 	bool vee; /* the second segment goes back through the stages: the last stage has the two
 	             innermost parts */
+	bool beside; /* between its first and its last passes a forward and a backward pass run as one */
 	int least_segments, most_segments; /* per stage; most 0: any number */
 	/* The slots of a stage in order, [ap_schedule_slots()], in arena. O(slots). */
 	struct ap_schedule_slot *(*order)(struct ap_arena *arena, int32_t nstage, int32_t nsegment,
@@ -42,6 +44,14 @@ struct ap_scheduler { /* a row of schedulers.def */
 /* Row i; NULL past the end. By name: NULL if unknown. */
 const struct ap_scheduler *ap_scheduler_at(size_t i);
 const struct ap_scheduler *ap_scheduler_find(const char *name);
+
+/*
+ * The scheduler of the same name that runs forward and backward passes as one: each forward pass behind the
+ * first ones beside the backward pass that follows it in the order, of another micro-batch. Each waits for
+ * what both need, and hands on what it makes when both are done. For that a stage is one forward pass further
+ * ahead, and holds its activations. NULL: there is none, and of one that does so itself, too.
+ */
+const struct ap_scheduler *ap_scheduler_beside(const struct ap_scheduler *s);
 
 /* The number of slots of a stage. */
 size_t ap_schedule_slots(const struct ap_scheduler *s, int32_t nsegment, int64_t nmicro);
@@ -69,7 +79,16 @@ struct ap_pass_times {
 	double last_backward_s; /* replaces backward_s (weight_s if split) in the slot
 	                           that finishes the part's last micro-batch: gradients are
 	                           exchanged beside it */
+	struct ap_pass_beside { /* of a pass that runs beside one of the other kind */
+		double rest_s; /* what it takes without the communication that hides behind that one */
+		double comm_s; /* all its communication */
+	} forward_beside, backward_beside;
 };
+
+/* Seconds of a forward and a backward pass that run as one: both without what is hidden, but never less than
+ * either takes alone, nor than all communication of both, which runs one at a time. At most what they take
+ * one after the other. */
+double ap_schedule_both_s(const struct ap_pass_times *forward, const struct ap_pass_times *backward);
 
 struct ap_slot_time {
 	struct ap_schedule_slot slot;
@@ -92,7 +111,8 @@ struct ap_timeline {
 
 /* Times of all slots and sends. A slot starts when its stage is free and its inputs have arrived
  * (forward: results of the part before; backward: its own forward pass and the gradient from the
- * part after; weight: its own backward pass). Sends go out in the order in which they are ready.
+ * part after; weight: its own backward pass). Sends go out in the order in which they are ready. Of two slots
+ * that run as one, the first ends after its rest_s, and the second with both.
  * Without training there are forward passes only. time[part] in data order. Into the run arena.
  * O(slots). */
 void ap_schedule_run(struct ap_ctx *ctx, const struct ap_pipe *pipe, int64_t nmicro, bool training,

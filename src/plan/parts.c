@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/parts.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/vec.h"
 #include "pipeline/schedule.h"
@@ -141,6 +143,14 @@ static void index_gradients(struct ap_arena *scratch, struct ap_parts *x)
 	first[g->nnode] = (uint32_t)l.all.n;
 	x->first_gradient = first;
 	x->gradient = l.all.v;
+}
+
+bool ap_parts_moves_tokens(const struct ap_graph *g, ap_id node, uint32_t operand)
+{
+	ap_id from = g->tensor[g->node[node].in[operand]].producer;
+
+	return (from != AP_NONE && !strcmp(g->node[from].type, "MoeDispatch")) ||
+		!strcmp(g->node[node].type, "MoeCombine");
 }
 
 void ap_parts_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_parts *out)

@@ -30,6 +30,9 @@ struct ap_parts {
 /* In scratch. O(operands + collectives). */
 void ap_parts_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_parts *out);
 
+/* Does operand `operand` of a node bring tokens to experts, or what these made of them back? */
+bool ap_parts_moves_tokens(const struct ap_graph *g, ap_id node, uint32_t operand);
+
 static inline const struct ap_plan_comm *ap_gradient_comm(const struct ap_plan *p,
 	const struct ap_gradient *g)
 {

@@ -9,7 +9,7 @@ struct running {
 	struct ap_pass_maker *m;
 	struct ap_pass_run *run;
 	int32_t part;
-	bool last;
+	bool last, beside;
 	double compute, comm, gradient; /* when each stream is free */
 	int64_t held; /* beyond what was held at the start */
 };
@@ -126,9 +126,13 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 		}
 		if (way == BACK && time_s <= 0 && r->m->p->task[node].in[i].returns)
 			continue;
-		if (way == BACK || x->p->move[k].nstep > 0)
-			at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0, time_s,
-				at);
+		if (way == BACK || x->p->move[k].nstep > 0) {
+			bool hides = r->beside && ap_parts_moves_tokens(x->p->graph, node, i);
+
+			at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0,
+				hides ? 0 : time_s, at);
+			r->run->communication_s += hides ? time_s : 0;
+		}
 		if (way != BACK)
 			r->m->copied[k] = at;
 	}
@@ -334,10 +338,12 @@ static void each(struct running *r, bool back, void (*run)(struct running *r, ap
 	}
 }
 
-void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, bool last,
+void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, enum ap_pass_way way,
 	struct ap_pass_run *out)
 {
-	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD};
+	bool last = way == AP_PASS_LAST;
+	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD,
+		.beside = way == AP_PASS_BESIDE};
 	const struct ap_parts *x = m->x;
 
 	*out = (struct ap_pass_run){0};

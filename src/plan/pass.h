@@ -60,9 +60,15 @@ struct ap_pass_maker {
 void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const struct ap_live *live,
 	const struct ap_buckets *buckets, bool splits, bool record, struct ap_pass_maker *out);
 
-/* Simulates one pass of a part. last: with the exchange of gradients, to be called once per part,
- * parts in descending order. In scratch. O(operators + collectives + redistributions of part). */
-void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, bool last,
+enum ap_pass_way {
+	AP_PASS_USUAL,
+	AP_PASS_LAST, /* with the exchange of gradients: once per part, parts in descending order */
+	AP_PASS_BESIDE /* beside a pass of the other kind: tokens on their way to experts and back take
+	                  none of its time, but count as communication */
+};
+
+/* Simulates one pass of a part. In scratch. O(operators + collectives + redistributions of part). */
+void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, enum ap_pass_way way,
 	struct ap_pass_run *out);
 
 #endif

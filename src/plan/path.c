@@ -45,6 +45,7 @@ struct item {
 struct chain {
 	double *end_s; /* [places] earliest end of the kernel there */
 	uint32_t *from; /* [places] the place before */
+	bool hides; /* tokens on their way to experts and back take no time */
 };
 
 struct pass {
@@ -52,8 +53,9 @@ struct pass {
 	AP_VEC(struct item) items;
 	uint32_t *first; /* [places] items by the place that waits for them */
 	uint32_t end; /* place behind all */
-	double length_s;
 	struct chain chain;
+	struct chain beside; /* of a pass that runs as one with another, which take no less than both of these
+	                        together; none where passes run alone */
 	struct chain slowed; /* with what is between kernels divided by the slowdown; none without one */
 };
 
@@ -400,20 +402,27 @@ static void most_add(struct most *m, uint32_t last, double more)
 	}
 }
 
+static bool is_hidden(const struct tracing *x, const struct chain *chain, const struct item *c)
+{
+	return chain->hides && c->leg < 0 &&
+		ap_parts_moves_tokens(x->p->graph, c->node, c->operand - x->first[c->node]);
+}
+
 /* O((runs + items) log runs). scale: of what is between kernels. */
-static void trace_chain(struct tracing *x, const struct pass *pass, double scale, struct chain *out)
+static void trace_chain(struct tracing *x, const struct pass *pass, double scale, bool hides,
+	struct chain *out)
 {
 	struct most m;
 
 	*out = (struct chain){AP_NEW_N(x->ctx->scratch, double, pass->end + 1),
-		AP_NEW_N(x->ctx->scratch, uint32_t, pass->end + 1)};
+		AP_NEW_N(x->ctx->scratch, uint32_t, pass->end + 1), hides};
 	most_init(x->ctx, pass->end + 1, &m);
 	most_set(&m, 0, 0);
 	for (uint32_t place = 1; place <= pass->end; place++) {
 		const struct run *r = place < pass->end ? &pass->runs.v[place - 1] : NULL;
 
 		for (uint32_t c = pass->first[place]; c != AP_NONE; c = pass->items.v[c].next)
-			if (item_s(x, &pass->items.v[c]) > 0)
+			if (item_s(x, &pass->items.v[c]) > 0 && !is_hidden(x, out, &pass->items.v[c]))
 				most_add(&m, pass->items.v[c].behind, scale * item_s(x, &pass->items.v[c]));
 		out->from[place] = r && !r->solid ? place - 1 : m.at[1]; /* that one waits for no item */
 		out->end_s[place] = (r && !r->solid ? out->end_s[place - 1] : m.value[1]) +
@@ -439,10 +448,11 @@ static void trace_pass(struct tracing *x, int32_t part, enum ap_pass kind)
 			out->runs.v[i].before = waited_for(x, out, i, AP_NONE);
 	for (uint32_t i = 0; i < out->runs.n; i++)
 		list_items(x, out, i);
-	trace_chain(x, out, 1, &out->chain);
-	out->length_s = out->chain.end_s[out->end];
+	trace_chain(x, out, 1, false, &out->chain);
+	if (x->w.x.pipe && x->w.x.pipe->scheduler->beside)
+		trace_chain(x, out, 1, true, &out->beside);
 	if (kind != AP_PASS_FORWARD && x->w.maker.slowdown > 1)
-		trace_chain(x, out, 1 / x->w.maker.slowdown, &out->slowed);
+		trace_chain(x, out, 1 / x->w.maker.slowdown, false, &out->slowed);
 }
 
 static void count_kernel(struct tracing *x, const struct run *r, double times)
@@ -467,7 +477,7 @@ static void count_chain(struct tracing *x, const struct pass *pass, const struct
 			for (uint32_t i = pass->first[at]; i != AP_NONE; i = pass->items.v[i].next) {
 				const struct item *c = &pass->items.v[i];
 
-				if (c->behind < from)
+				if (c->behind < from || is_hidden(x, chain, c))
 					continue;
 				if (c->leg < 0)
 					x->passed_way[c->way][c->operand] += times * scale;
@@ -544,6 +554,20 @@ static void list_slots(struct tracing *x, struct slots *s)
 		}
 }
 
+/* What slot i passes. Two that run as one start when both may, and hand on what they make when both are done,
+ * so that one after the other they are no later. */
+static const struct chain *chain_of(const struct tracing *x, const struct slots *s, uint32_t i)
+{
+	const struct pass *pass = &x->pass[s->part[i]][s->t->slot[i].slot.pass];
+
+	return s->t->slot[i].slot.beside ? &pass->beside : &pass->chain;
+}
+
+static double taken_s(const struct tracing *x, const struct slots *s, uint32_t i)
+{
+	return chain_of(x, s, i)->end_s[x->pass[s->part[i]][s->t->slot[i].slot.pass].end];
+}
+
 /* Stages take turns: each goes on until it needs a slot that is not laid out yet. */
 static void lay_out(struct tracing *x, struct slots *s)
 {
@@ -567,7 +591,7 @@ static void lay_out(struct tracing *x, struct slots *s)
 					start = s->end_s[give] + send_s;
 					s->giver[i] = give;
 				}
-				s->end_s[i] = start + x->pass[s->part[i]][t->slot[i].slot.pass].length_s;
+				s->end_s[i] = start + taken_s(x, s, i);
 				done[i] = moved = true;
 				next[stage]++;
 			}
@@ -600,7 +624,7 @@ static void count_slots(struct tracing *x, const struct slots *s, uint32_t i)
 		const struct ap_schedule_slot *slot = &t->slot[i].slot;
 		const struct pass *pass = &x->pass[s->part[i]][slot->pass];
 
-		count_chain(x, pass, &pass->chain, pass->end, 1, 1);
+		count_chain(x, pass, chain_of(x, s, i), pass->end, 1, 1);
 		i = count_giver(x, s, i);
 	}
 }
@@ -842,7 +866,7 @@ static void find_leave(struct tracing *x, const struct slots *s, const ap_id *by
 		for (uint32_t i = end; i-- > t->first[stage];) {
 			int32_t part = s->part[i];
 			const struct pass *pass = &x->pass[part][finishing];
-			double start = s->end_s[i] - pass->length_s + update;
+			double start = s->end_s[i] - taken_s(x, s, i) + update;
 			double all = 0, before = 0;
 
 			if (i + 1 == end)

@@ -18,11 +18,17 @@ static void make_runs(struct ap_whole_step *w)
 	for (int32_t i = w->x.npart; i-- > 0;) {
 		struct ap_pass_run *run = w->part[i].run;
 
-		ap_pass_make(&w->maker, i, AP_PASS_FORWARD, false, &run[AP_PASS_FORWARD]);
-		ap_pass_make(&w->maker, i, AP_PASS_BACKWARD, false, &run[AP_PASS_BACKWARD]);
+		ap_pass_make(&w->maker, i, AP_PASS_FORWARD, AP_PASS_USUAL, &run[AP_PASS_FORWARD]);
+		ap_pass_make(&w->maker, i, AP_PASS_BACKWARD, AP_PASS_USUAL, &run[AP_PASS_BACKWARD]);
 		if (w->maker.splits)
-			ap_pass_make(&w->maker, i, AP_PASS_WEIGHT, false, &run[AP_PASS_WEIGHT]);
-		ap_pass_make(&w->maker, i, finishing(w), true, &run[AP_RUN_LAST]);
+			ap_pass_make(&w->maker, i, AP_PASS_WEIGHT, AP_PASS_USUAL, &run[AP_PASS_WEIGHT]);
+		if (w->x.pipe && w->x.pipe->scheduler->beside) {
+			ap_pass_make(&w->maker, i, AP_PASS_FORWARD, AP_PASS_BESIDE,
+				&run[AP_RUN_FORWARD_BESIDE]);
+			ap_pass_make(&w->maker, i, AP_PASS_BACKWARD, AP_PASS_BESIDE,
+				&run[AP_RUN_BACKWARD_BESIDE]);
+		}
+		ap_pass_make(&w->maker, i, finishing(w), AP_PASS_LAST, &run[AP_RUN_LAST]);
 		assert(run[AP_PASS_FORWARD].net_bytes + run[AP_PASS_BACKWARD].net_bytes +
 			run[AP_PASS_WEIGHT].net_bytes == 0 || !w->x.p->step->training);
 	}
@@ -71,7 +77,11 @@ static void time_passes(const struct ap_whole_step *w, struct ap_pass_times *tim
 		time[i] = (struct ap_pass_times){.forward_s = run[AP_PASS_FORWARD].span_s,
 			.backward_s = run[AP_PASS_BACKWARD].span_s,
 			.weight_s = run[AP_PASS_WEIGHT].span_s,
-			.last_backward_s = run[AP_RUN_LAST].span_s};
+			.last_backward_s = run[AP_RUN_LAST].span_s,
+			.forward_beside = {run[AP_RUN_FORWARD_BESIDE].span_s,
+				run[AP_RUN_FORWARD_BESIDE].communication_s},
+			.backward_beside = {run[AP_RUN_BACKWARD_BESIDE].span_s,
+				run[AP_RUN_BACKWARD_BESIDE].communication_s}};
 	}
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
 		if (sends(w, i, false)) {
@@ -95,7 +105,7 @@ static void one_by_one(struct ap_whole_step *w, const struct ap_pass_times *t, s
 			double takes = pass == AP_PASS_FORWARD ? t->forward_s
 				: micro + 1 < nmicro ? t->backward_s : t->last_backward_s;
 
-			slot[n++] = (struct ap_slot_time){{(uint8_t)pass, 0, micro}, out->end_s,
+			slot[n++] = (struct ap_slot_time){{.pass = (uint8_t)pass, .micro = micro}, out->end_s,
 				out->end_s + takes};
 			out->end_s += takes;
 		}
@@ -423,6 +433,9 @@ const struct ap_pass_run *ap_whole_step_slot(const struct ap_whole_step *w, int3
 	*part = part_of_slot(&w->x, stage, slot);
 	if (w->part[*part].last_slot == i)
 		return &w->part[*part].run[AP_RUN_LAST];
+	if (slot->beside)
+		return &w->part[*part].run[slot->pass == AP_PASS_FORWARD ? AP_RUN_FORWARD_BESIDE
+			: AP_RUN_BACKWARD_BESIDE];
 	return &w->part[*part].run[slot->pass];
 }
 

@@ -14,10 +14,12 @@
 #include "plan/pass.h"
 
 #define AP_RUN_LAST (AP_PASS_WEIGHT + 1) /* the pass that finishes the last micro-batch */
-#define AP_RUN_COUNT (AP_RUN_LAST + 1)
+#define AP_RUN_FORWARD_BESIDE (AP_RUN_LAST + 1) /* a forward pass that runs as one with a backward pass */
+#define AP_RUN_BACKWARD_BESIDE (AP_RUN_LAST + 2)
+#define AP_RUN_COUNT (AP_RUN_LAST + 3)
 
 struct ap_whole_step_part {
-	struct ap_pass_run run[AP_RUN_COUNT]; /* by enum ap_pass, and AP_RUN_LAST */
+	struct ap_pass_run run[AP_RUN_COUNT]; /* by enum ap_pass, and AP_RUN_.. */
 	uint32_t last_slot; /* AP_RUN_LAST's slot of the timeline; AP_NONE without training */
 };
 

@@ -141,9 +141,8 @@ static int32_t random_segments(struct trial *t, const struct ap_scheduler *s)
 	return s->least_segments + (int32_t)below(t, (uint64_t)(most - s->least_segments + 1));
 }
 
-bool random_pipe(struct trial *t)
+static bool pipe_of(struct trial *t, const struct ap_scheduler *s)
 {
-	const struct ap_scheduler *s = random_scheduler(t);
 	int32_t nstage = 1 + (int32_t)below(t, 4), nsegment = random_segments(t, s);
 	int64_t nmicro = micro_batches(t, 1 + (int64_t)below(t, 8));
 	struct ap_pipe *pipe = AP_NEW(t->f.ctx.arena, struct ap_pipe);
@@ -161,6 +160,17 @@ bool random_pipe(struct trial *t)
 		ap_space_make(&t->f.ctx, &t->f.graph->node[i].bound, t->f.machine->ndev, &t->f.step,
 			&t->space[i]);
 	t->machine = ap_arena_printf(t->f.ctx.arena, "%s; %s of %d stages with %d segments, %" PRId64
-		" micro-batches", t->machine, s->name, nstage, nsegment, nmicro);
+		" micro-batches%s", t->machine, s->name, nstage, nsegment, nmicro,
+		s->beside ? ", passes as one" : "");
 	return true;
+}
+
+bool random_pipe(struct trial *t)
+{
+	return pipe_of(t, random_scheduler(t));
+}
+
+bool random_pipe_beside(struct trial *t)
+{
+	return pipe_of(t, ap_scheduler_beside(ap_scheduler_find("interleaved")));
 }

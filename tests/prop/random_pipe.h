@@ -17,4 +17,7 @@ void random_fusion(struct trial *t);
 /* False where the graph or the machine is too small: nothing is changed then. */
 bool random_pipe(struct trial *t);
 
+/* Of stages that run forward and backward passes as one. */
+bool random_pipe_beside(struct trial *t);
+
 #endif

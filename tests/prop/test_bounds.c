@@ -47,17 +47,13 @@ static void common_path(struct trial *t, const struct ap_plan *p, const struct a
 }
 
 /* A path of one plan takes no longer than the step of any other. */
-static void paths_are_bounds(struct trial *t)
+static void hold_paths(struct trial *t)
 {
 	struct ap_plan_maker *maker;
 	struct ap_path_terms terms;
 	struct ap_plan one;
 	struct ap_path path;
 
-	random_recompute(t);
-	random_fusion(t);
-	random_slowdown(t);
-	(void)random_pipe(t);
 	maker = ap_plan_maker_create(&t->f.ctx, t->f.graph, t->f.machine, &t->f.step, NO_MEMORY_LIMIT);
 	if (!some_plan(t, maker, &one))
 		return;
@@ -90,6 +86,26 @@ static void paths_are_bounds(struct trial *t)
 			length_s, one.prediction.step_time_s);
 		path = mixed;
 	}
+}
+
+static void paths_are_bounds(struct trial *t)
+{
+	random_recompute(t);
+	random_fusion(t);
+	random_slowdown(t);
+	(void)random_pipe(t);
+	hold_paths(t);
+}
+
+/* Where a forward and a backward pass run as one, and tokens on their way to experts beside the other. */
+static void paths_of_passes_beside(struct trial *t)
+{
+	trial_experts(t);
+	random_recompute(t);
+	random_fusion(t);
+	random_slowdown(t);
+	if (random_pipe_beside(t))
+		hold_paths(t);
 }
 
 #define MOST_COMBINATIONS 20000
@@ -224,5 +240,11 @@ END_TEST
 START_TEST(paths_are_lower_bounds)
 {
 	trial_each(2000, 12, 16, paths_are_bounds);
+}
+END_TEST
+
+START_TEST(paths_are_lower_bounds_of_passes_beside_each_other)
+{
+	trial_each(200, 4, 16, paths_of_passes_beside);
 }
 END_TEST

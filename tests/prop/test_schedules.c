@@ -44,7 +44,16 @@ static double some_seconds(uint64_t *seed)
 				     : (double)(random_next(seed) >> 11) / 0x1p53;
 }
 
-static void pick_trial(struct trial *t, struct ap_ctx *ctx, uint64_t *seed)
+/* Of what a pass takes so much is hidden beside another one, and so much is communication. */
+static void some_beside(struct ap_pass_times *t, uint64_t nth)
+{
+	t->forward_beside = (struct ap_pass_beside){t->forward_s * (double)(nth % 4) / 4,
+		t->forward_s * (double)(nth / 4 % 4) / 4};
+	t->backward_beside = (struct ap_pass_beside){t->backward_s * (double)(nth / 16 % 4) / 4,
+		t->backward_s * (double)(nth / 64 % 4) / 4};
+}
+
+static void pick_trial(struct trial *t, struct ap_ctx *ctx, uint64_t *seed, bool beside)
 {
 	const struct ap_scheduler *s = ap_scheduler_at(random_below(seed, 4));
 	int most = s->most_segments ? s->most_segments : MOST_SEGMENTS;
@@ -56,13 +65,17 @@ static void pick_trial(struct trial *t, struct ap_ctx *ctx, uint64_t *seed)
 	do
 		t->nmicro = 1 + (int32_t)random_below(seed, MOST_MICRO);
 	while (s->refuses(nstage, nsegment, t->nmicro));
+	if (beside && ap_scheduler_beside(s) && !ap_scheduler_beside(s)->refuses(nstage, nsegment, t->nmicro))
+		s = ap_scheduler_beside(s);
 	t->training = random_below(seed, 5) != 0;
 	t->npart = nstage * nsegment;
 	ap_schedule_pipe(ctx, s, nstage, nsegment, t->nmicro, &t->pipe);
 	for (int32_t p = 0; p < t->npart; p++)
 		t->time[p] = (struct ap_pass_times){some_seconds(seed), some_seconds(seed),
 			some_seconds(seed), some_seconds(seed), some_seconds(seed),
-			some_seconds(seed)};
+			some_seconds(seed), {0}, {0}};
+	for (int32_t p = 0; p < t->npart && beside; p++)
+		some_beside(&t->time[p], random_below(seed, 256));
 	for (int k = 0; k < PASSES; k++)
 		for (int p = 0; p < MOST_PARTS; p++)
 			for (int i = 0; i < MOST_MICRO; i++)
@@ -125,6 +138,8 @@ static int32_t first_slot(const struct trial *t, const struct ap_timeline *line,
 		if (line->first[s] + t->next[s] == line->first[s + 1])
 			continue;
 		start = later(t->free_s[s], needed(t, &x->slot, part_of(t, s, &x->slot)));
+		if (x->slot.beside)
+			start = later(start, needed(t, &x[1].slot, part_of(t, s, &x[1].slot)));
 		if (start < *at) {
 			*at = start;
 			best = s;
@@ -174,6 +189,30 @@ static void run_slot(struct trial *t, const struct ap_slot_time *x, int32_t stag
 	t->next[stage]++;
 }
 
+/* Two slots that run as one: whatever of the communication of both can be is hidden, the longer alone can not. */
+static void run_both(struct trial *t, const struct ap_slot_time *x, int32_t stage, double at)
+{
+	int32_t forward = part_of(t, stage, &x[0].slot), back = part_of(t, stage, &x[1].slot);
+	const struct ap_pass_times *f = &t->time[forward], *b = &t->time[back];
+	double rest = f->forward_beside.rest_s + b->backward_beside.rest_s, both = rest;
+
+	both = fmax(both, f->forward_beside.comm_s + b->backward_beside.comm_s);
+	both = fmax(both, fmax(f->forward_s, b->backward_s));
+	ck_assert(both <= (f->forward_s + b->backward_s) * (1 + 1e-15));
+	ck_assert(x[0].slot.pass == AP_PASS_FORWARD && x[1].slot.pass == AP_PASS_BACKWARD && x[1].slot.beside);
+	ck_assert(forward != back || x[0].slot.micro != x[1].slot.micro);
+	ck_assert(x[0].start_s == at && x[1].start_s == x[0].end_s);
+	ck_assert(x[0].end_s == at + f->forward_beside.rest_s);
+	ck_assert(fabs(x[1].end_s - (at + both)) <= 1e-14 * x[1].end_s);
+	t->free_s[stage] = x[1].end_s;
+	t->done_s[AP_PASS_FORWARD][forward][x[0].slot.micro] = x[1].end_s;
+	t->done_s[AP_PASS_BACKWARD][back][x[1].slot.micro] = x[1].end_s;
+	ck_assert_int_lt(++t->finished[back], t->nmicro);
+	make_parcel(t, &x[0].slot, forward, x[1].end_s);
+	make_parcel(t, &x[1].slot, back, x[1].end_s);
+	t->next[stage] += 2;
+}
+
 /* Whether the timeline tells of a send; each is told of once, as they are sorted and none overlap.
  */
 static bool told(const struct ap_timeline *line, const struct parcel *p, double start, double end)
@@ -221,8 +260,8 @@ static void simulate(struct trial *t, const struct ap_timeline *line)
 		if (p && parcel_at <= slot_at)
 			sent += run_parcel(t, line, p, parcel_at);
 		else if (stage >= 0)
-			run_slot(t, &line->slot[line->first[stage] + t->next[stage]], stage,
-				slot_at);
+			(line->slot[line->first[stage] + t->next[stage]].slot.beside ? run_both : run_slot)(t,
+				&line->slot[line->first[stage] + t->next[stage]], stage, slot_at);
 		else
 			break;
 	}
@@ -298,7 +337,7 @@ START_TEST(schedules_are_as_they_must_be)
 		struct ap_ctx ctx = ctx_create(false);
 		struct ap_timeline line;
 
-		pick_trial(t, &ctx, &seed);
+		pick_trial(t, &ctx, &seed, i % 2);
 		ap_schedule_run(&ctx, &t->pipe, t->nmicro, t->training, t->time, &line);
 		simulate(t, &line);
 		all_passes_ran(t);

@@ -351,3 +351,16 @@ START_TEST(of_what_is_recomputed)
 	trial_each(400, 24, 16, recomputed);
 }
 END_TEST
+
+static void beside(struct trial *t)
+{
+	trial_experts(t);
+	if (random_pipe_beside(t))
+		check(t);
+}
+
+START_TEST(of_passes_beside_each_other)
+{
+	trial_each(100, 4, 16, beside);
+}
+END_TEST

@@ -7,6 +7,8 @@
 #include "cost/optimizer.h"
 #include "graph/graph.h"
 #include "hw/chip.h"
+#include "model/cells.h"
+#include "model/experts.h"
 #include "plan/plan.h"
 #include "shard/imposed.h"
 #include "shard/layout.h"
@@ -126,6 +128,43 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 		s->gradient_fp32_sync ? "in float32" : "as they are",
 		s->exchange_behind ? "behind" : "beside",
 		s->product_overlap ? ", products beside their collectives" : "");
+}
+
+void trial_experts(struct trial *t)
+{
+	static const struct ap_experts_names names = {.router = "gate", .experts = "experts",
+		.gate = "gate_proj", .up = "up_proj", .down = "down_proj", .shared = "shared"};
+	int64_t h = CHOOSE(t, 8, 64, 512);
+	struct ap_experts e = {.names = &names, .count = CHOOSE(t, 2, 4, 8), .active = CHOOSE(t, 1, 2),
+		.inner = CHOOSE(t, 8, 64), .shared_inner = CHOOSE(t, 0, 0, 16), .rescale = one_in(t, 2),
+		.capacity = (double)CHOOSE(t, 0, 1), .activation = AP_MODEL_SWIGLU};
+	struct ap_shape tokens = AP_MODEL_SHAPE(AP_FLOAT16, CHOOSE(t, 8, 16), CHOOSE(t, 8, 64), h);
+	struct ap_model *m = ap_model_create(t->f.ctx.arena, "experts", "adam");
+	int64_t layers = CHOOSE(t, 1, 2);
+	struct ap_str text;
+	ap_id x;
+
+	if (one_in(t, 2))
+		ap_model_fuse(m);
+	x = ap_model_input(m, "x", tokens);
+	x = ap_model_reshape(m, "top", x, AP_MODEL_SHAPE(AP_FLOAT16, tokens.dim[0] * tokens.dim[1], h), "rows");
+	for (int64_t i = 0; i < layers; i++) {
+		const char *name = ap_arena_printf(t->f.ctx.arena, "layers.%" PRId64, i);
+
+		ap_model_prefix(m, ap_arena_printf(t->f.ctx.arena, "%s.", name));
+		x = ap_model_experts(m, &e, ap_arena_printf(t->f.ctx.arena, "top/%s/mlp-MoE", name), name, x,
+			tokens);
+	}
+	ap_model_reduce(m, "top", "ReduceSum", x, 2, false, "loss");
+	ap_str_init(&text, t->f.ctx.arena);
+	ap_model_write(m, ap_str_take, &text);
+	t->text = (struct random_graph){.text = text.s, .batch = tokens.dim[0]};
+	t->f.step.executor = AP_EXECUTOR_GENERIC;
+	t->f.step.micro_batches = 1;
+	t->f.step.pipe = NULL;
+	fixture_graph(&t->f, text.s);
+	trial_impose(t);
+	make_spaces(t);
 }
 
 void trial_impose(struct trial *t)

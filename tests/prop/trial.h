@@ -32,6 +32,9 @@ void trial_impose(struct trial *t);
 void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices);
 void trial_close(struct trial *t);
 
+/* The generic executor's step of another random graph: layers that choose experts, whose tokens are moved. */
+void trial_experts(struct trial *t);
+
 /* Cuts the graph at random places into a pipeline of so many stages, each of the machine's devices; the
  * spaces are those of the staged graph. False: fewer operators than stages. */
 bool trial_staged(struct trial *t, uint32_t nstage, uint32_t nsegment);

@@ -383,3 +383,73 @@ START_TEST(rows)
 	ck_assert_ptr_null(ap_scheduler_find("1f1b")->refuses(4, 1, 1));
 }
 END_TEST
+
+/* A forward and a backward pass as one. Without a pipeline: one forward pass, then both, then one backward pass. */
+START_TEST(passes_beside_each_other_take_what_both_need)
+{
+	static const struct {
+		double rest_s[2], comm_s[2], both_s;
+	} cases[] = { /* of a forward pass of 2 s and a backward pass of 4 */
+		{{2, 4}, {0, 0}, 6}, /* nothing to hide */
+		{{1.5, 3}, {0.5, 1}, 4.5}, /* all is hidden */
+		{{0.25, 0.5}, {1.75, 3.5}, 5.25}, /* the communication of both one after the other */
+		{{0.5, 1.5}, {0.5, 2.5}, 4}, /* no less than the longer */
+	};
+	struct ap_ctx ctx = ctx_create(false);
+	const struct ap_scheduler *s = ap_scheduler_beside(ap_scheduler_find("1f1b"));
+
+	ck_assert_ptr_nonnull(s);
+	ck_assert_ptr_null(ap_scheduler_beside(s));
+	ck_assert_ptr_null(ap_scheduler_beside(ap_scheduler_find("gpipe")));
+	ck_assert_ptr_null(ap_scheduler_beside(ap_scheduler_find("zero_bubble_v")));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (int64_t m = 1; m < 6; m++) {
+			struct ap_pass_times time = {.forward_s = 2, .backward_s = 4, .last_backward_s = 5,
+				.forward_beside = {cases[i].rest_s[0], cases[i].comm_s[0]},
+				.backward_beside = {cases[i].rest_s[1], cases[i].comm_s[1]}};
+			struct ap_pipe pipe;
+			struct ap_timeline line;
+
+			ck_assert(ap_schedule_both_s(&time, &time) == cases[i].both_s);
+			ap_schedule_pipe(&ctx, s, 1, 1, m, &pipe);
+			ap_schedule_run(&ctx, &pipe, m, true, &time, &line);
+			close_to(line.end_s, 2 + (double)(m - 1) * cases[i].both_s + 5, 1, 1, m);
+			ck_assert_int_eq(pipe.in_flight[0], m > 1 ? 2 : 1);
+		}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* Interleaved stages of equal parts wait for nothing in between: stage 0 runs its first passes, then pairs, then
+ * the last; the first one of the last stage comes p - 1 forward passes later, and holds one unit more. */
+START_TEST(interleaved_stages_run_passes_as_one_without_waiting)
+{
+	struct ap_ctx ctx = ctx_create(false);
+
+	for (int32_t p = 1; p <= 5; p++)
+		for (int32_t v = p > 1 ? 2 : 1; v <= 4; v++) {
+			enum { EACH = 3 };
+			int64_t m = EACH * p, n = m * v, ahead = (v - 1) * p + 1, most;
+			const struct ap_pass_times one = {.forward_s = 1, .backward_s = 1,
+				.last_backward_s = 1, .forward_beside = {0.5, 0.5},
+				.backward_beside = {0.5, 0.5}};
+			struct ap_pass_times time[20];
+			struct ap_pipe pipe;
+			struct ap_timeline line;
+			double last;
+
+			for (int32_t i = 0; i < p * v; i++)
+				time[i] = one;
+			ap_schedule_pipe(&ctx, ap_scheduler_beside(ap_scheduler_find("interleaved")), p, v, m,
+				&pipe);
+			ap_schedule_run(&ctx, &pipe, m, true, time, &line);
+			last = line.slot[line.first[p] - 1].end_s; /* passes and pairs take 1 s each */
+			close_to(last, (double)(p - 1 + n + ahead), p, v, m);
+			most = 0;
+			for (int32_t c = 0; c < v; c++)
+				most += pipe.in_flight[(p - 1) * v + c];
+			ck_assert_int_eq(most, ahead + 1);
+		}
+	ctx_destroy(&ctx);
+}
+END_TEST
