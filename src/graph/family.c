@@ -53,11 +53,24 @@ static bool has_parameter(const struct ap_graph *g, const struct ap_node *n)
 	return false;
 }
 
-static void count_node(struct families *x, ap_id node)
+/* Does the node lie in the same cell as the one before it? */
+static bool goes_on(const struct ap_graph *g, ap_id node)
 {
-	const struct ap_node *n = &x->g->node[node];
+	const struct ap_node *n = &g->node[node];
+
+	return node > 0 && !is_sent(n) && !is_sent(n - 1) && strcmp(n->cell, n[-1].cell) == 0;
+}
+
+/* Counts the nodes of one cell from the first to before the end. */
+static void count_nodes(struct families *x, ap_id first, ap_id end)
+{
+	const struct ap_node *n = &x->g->node[first];
+	bool trained = false;
 	size_t from = 0;
 	const char *at;
+
+	for (ap_id i = first; i < end; i++)
+		trained = trained || has_parameter(x->g, &x->g->node[i]);
 
 	while ((at = next_number(n->cell, &from))) {
 		size_t len = (size_t)(at - n->cell), whole = len + strspn(at, DIGITS);
@@ -67,11 +80,11 @@ static void count_node(struct families *x, ap_id node)
 		if (fresh)
 			AP_PUSH(x->ctx->scratch, x->all, (struct count){0});
 		ap_map_put(x->members, n->cell, whole, &fresh);
-		x->all.v[id].noperator++;
+		x->all.v[id].noperator += end - first;
 		x->all.v[id].nmember += fresh;
-		x->all.v[id].last = node;
+		x->all.v[id].last = end - 1;
 		x->all.v[id].inner |= n->cell[whole] == '.';
-		if (!has_parameter(x->g, n))
+		if (!trained)
 			continue;
 		ap_map_put(x->trained, n->cell, whole, &fresh);
 		x->all.v[id].ntrained += fresh;
@@ -85,9 +98,13 @@ static ap_id count_all(struct families *x, struct ap_ctx *ctx, const struct ap_g
 
 	*x = (struct families){.ctx = ctx, .g = g, .names = ap_map_create(ctx->scratch),
 		.members = ap_map_create(ctx->scratch), .trained = ap_map_create(ctx->scratch)};
-	for (ap_id i = 0; i < g->nnode; i++)
+	for (ap_id i = 0, end; i < g->nnode; i = end) {
+		end = i + 1;
+		while (end < g->nnode && goes_on(g, end))
+			end++;
 		if (!is_sent(&g->node[i]))
-			count_node(x, i);
+			count_nodes(x, i, end);
+	}
 	for (ap_id id = 0; id < x->all.n; id++)
 		if (x->all.v[id].nmember > 1 &&
 			(best == AP_NONE || x->all.v[id].noperator > x->all.v[best].noperator))
@@ -111,7 +128,7 @@ static void place_members(struct ap_ctx *ctx, const struct ap_graph *g, const in
 	uint32_t n = 0;
 
 	for (ap_id i = 0; i < g->nnode; i++)
-		if (number[i] >= 0)
+		if (number[i] >= 0 && (n == 0 || all[n - 1] != number[i]))
 			all[n++] = number[i];
 	if (n > 0)
 		qsort(all, n, sizeof *all, by_number);
@@ -119,10 +136,14 @@ static void place_members(struct ap_ctx *ctx, const struct ap_graph *g, const in
 		if (i == 0 || all[i] != all[i - 1])
 			all[out->n++] = all[i];
 	for (ap_id i = 0; i < g->nnode; i++) {
-		const int64_t *at = number[i] < 0 ? NULL
-			: bsearch(&number[i], all, out->n, sizeof *all, by_number);
+		const int64_t *at;
 
-		member[i] = at ? (int32_t)(at - all) : -1;
+		member[i] = -1;
+		if (number[i] < 0)
+			continue;
+		at = i > 0 && number[i - 1] == number[i] ? &all[member[i - 1]]
+			: bsearch(&number[i], all, out->n, sizeof *all, by_number);
+		member[i] = (int32_t)(at - all);
 	}
 	out->number = all;
 	out->member = member;
@@ -200,7 +221,13 @@ void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_fam
 	for (ap_id id = 0; id < x.all.n; id++)
 		link[id] = (struct link){.id = id, .last = x.all.v[id].last};
 	for (ap_id i = 0; i < g->nnode; i++) {
-		family[i] = is_sent(&g->node[i]) ? AP_NONE : outermost(&x, g->node[i].cell, &number[i]);
+		family[i] = AP_NONE;
+		if (goes_on(g, i)) {
+			family[i] = family[i - 1];
+			number[i] = number[i - 1];
+		} else if (!is_sent(&g->node[i])) {
+			family[i] = outermost(&x, g->node[i].cell, &number[i]);
+		}
 		if (family[i] != AP_NONE)
 			link[family[i]].outer++;
 		layer[i] = -1;

@@ -18,6 +18,7 @@
 #include "cost/opcost.h"
 #include "cost/task.h"
 #include "hw/group.h"
+#include "plan/blocks.h"
 #include "plan/buckets.h"
 #include "plan/memory.h"
 #include "plan/notes.h"
@@ -529,12 +530,15 @@ struct ap_plan_maker *ap_plan_maker_create(struct ap_ctx *ctx, const struct ap_g
 {
 	struct ap_plan_maker *k = AP_NEW(ctx->arena, struct ap_plan_maker);
 	uint32_t *first_in = AP_NEW_N(ctx->arena, uint32_t, g->nnode + 1);
+	struct ap_blocks *blocks = AP_NEW(ctx->arena, struct ap_blocks);
 
 	k->ctx = ctx;
 	k->blank = (struct ap_plan){.graph = g, .machine = m, .step = step,
 		.capacity_bytes = capacity_bytes};
 	k->pricer = ap_pricer_create(ctx->arena, m, step);
 	ap_tasks_make(ctx, g, step, &k->blank.task);
+	ap_blocks_make(ctx, g, step, k->blank.task, blocks);
+	k->blank.blocks = blocks;
 	k->class_of = ap_task_classes(ctx, k->blank.task, g->nnode);
 	k->op_ids = ap_map_create(ctx->arena);
 	k->move_ids = ap_map_create(ctx->arena);

@@ -7,11 +7,12 @@
 #include "base/vec.h"
 #include "pipeline/schedule.h"
 
-static int32_t part_at(const struct ap_pipe *pipe, const struct ap_node *n)
+int32_t ap_part_of(const struct ap_step *step, const struct ap_node *n)
 {
 	int32_t stage = n->stage > 0 ? n->stage : 0, segment = n->segment > 0 ? n->segment : 0;
 
-	return ap_schedule_part(pipe->scheduler, pipe->nstage, stage, segment);
+	return step->pipe && step->pipe->scheduler
+		? ap_schedule_part(step->pipe->scheduler, step->pipe->nstage, stage, segment) : 0;
 }
 
 static void make_parts(struct ap_arena *scratch, struct ap_parts *x)
@@ -33,7 +34,7 @@ static void make_parts(struct ap_arena *scratch, struct ap_parts *x)
 	for (int32_t k = 0; pipe && k < x->npart; k++)
 		ap_schedule_spot(pipe->scheduler, pipe->nstage, k, &stage[k], &segment[k]);
 	for (ap_id i = 0; i < g->nnode; i++) {
-		part_of[i] = pipe ? part_at(pipe, &g->node[i]) : 0;
+		part_of[i] = pipe ? ap_part_of(x->p->step, &g->node[i]) : 0;
 		first[part_of[i] + 1]++;
 	}
 	for (int32_t k = 0; k < x->npart; k++) {

@@ -27,6 +27,9 @@ struct ap_parts {
 	const struct ap_gradient *gradient;
 };
 
+/* The part in which a node of a step's graph runs. */
+int32_t ap_part_of(const struct ap_step *step, const struct ap_node *n);
+
 /* In scratch. O(operands + collectives). */
 void ap_parts_make(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_parts *out);
 

@@ -1,34 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/pass.h"
 
-#include <math.h>
-
 #include "base/arena.h"
+#include "plan/blocks.h"
 
 struct running {
 	struct ap_pass_maker *m;
 	struct ap_pass_run *run;
 	int32_t part;
 	bool last, beside;
-	double compute, comm, gradient; /* when each stream is free */
+	double start; /* of the block, from which times below count, all but that of gradients */
+	double compute, comm; /* when each stream is free */
+	double awaited; /* when comm is free but for reductions of dealt gradients behind */
+	double gradient; /* the same, from the start of the pass */
+	double recorded; /* end of the last event of comm, from the start of the pass */
 	int64_t held; /* beyond what was held at the start */
+	struct ap_pass_block block; /* until it ends, bytes are those of the run */
 };
+
+static inline double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double since(const struct running *r, const struct ap_pass_time *t)
+{
+	return t->when == r->m->when ? t->at_s : 0;
+}
+
+static struct ap_pass_time at_time(const struct running *r, double at)
+{
+	return (struct ap_pass_time){at, r->m->when};
+}
 
 static void record(struct running *r, enum ap_stream stream, enum ap_event_kind kind, uint32_t index,
 	uint32_t sub, double start, double end)
 {
-	struct ap_pass_event e = {stream, kind, index, sub, start, end};
+	struct ap_pass_event e = {stream, kind, index, sub, r->start + start, r->start + end};
 
-	if (r->m->record)
-		AP_PUSH(r->m->ctx->scratch, r->run->events, e);
+	if (!r->m->record)
+		return;
+	if (stream == AP_STREAM_COMMUNICATION) { /* what runs on from block to block is rounded in each */
+		e.start_s = later(e.start_s, r->recorded);
+		e.end_s = r->recorded = later(e.end_s, e.start_s);
+	}
+	AP_PUSH(r->m->ctx->scratch, r->run->events, e);
 }
 
 static void sample(struct running *r, double at, int64_t bytes)
 {
-	struct ap_pass_sample s = {at, bytes};
+	struct ap_pass_sample s = {r->start + at, bytes};
 
-	if (bytes > r->run->most_bytes)
-		r->run->most_bytes = bytes;
+	if (bytes > r->block.most_bytes)
+		r->block.most_bytes = bytes;
 	if (r->m->record)
 		AP_PUSH(r->m->ctx->scratch, r->run->samples, s);
 }
@@ -38,9 +62,11 @@ static void sample(struct running *r, double at, int64_t bytes)
 static double kernel(struct running *r, enum ap_event_kind kind, ap_id node, double work, double from,
 	int64_t allocated, int64_t freed)
 {
-	double start = fmax(r->compute, from), beside, end;
+	double start = later(r->compute, from), beside, end;
 
-	beside = fmin(work * r->m->slowdown, fmax(0, r->gradient - start));
+	beside = later(0, r->gradient - r->start - start);
+	if (beside > work * r->m->slowdown)
+		beside = work * r->m->slowdown;
 	end = start + beside + (work - beside / r->m->slowdown);
 	r->compute = end;
 	r->run->compute_s += end - start;
@@ -53,11 +79,12 @@ static double kernel(struct running *r, enum ap_event_kind kind, ap_id node, dou
 }
 
 static double collective(struct running *r, enum ap_event_kind kind, uint32_t index, uint32_t sub,
-	double time_s, double from)
+	double time_s, double from, bool awaited)
 {
-	double start = fmax(r->comm, from);
+	double start = later(r->comm, from);
 
 	r->comm = start + time_s;
+	r->awaited = awaited ? r->comm : r->awaited;
 	r->run->communication_s += time_s;
 	record(r, AP_STREAM_COMMUNICATION, kind, index, sub, start, r->comm);
 	return r->comm;
@@ -73,7 +100,7 @@ static double collectives(struct running *r, ap_id node, enum ap_phase phase, bo
 		const struct ap_comm *c = &op->comm[i].comm;
 
 		if (c->phase == phase && c->kind != AP_COLL_SEND && (c->result >= 0) == of_results)
-			from = collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, from);
+			from = collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, from, true);
 	}
 	return from;
 }
@@ -121,7 +148,7 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 		double time_s = move_s(r, &x->p->move[k], way);
 
 		if (x->p->move[k].shares != AP_NONE) {
-			at = way == BACK ? at : fmax(at, r->m->copied[x->p->move[k].shares]);
+			at = way == BACK ? at : later(at, since(r, &r->m->copied[x->p->move[k].shares]));
 			continue;
 		}
 		if (way == BACK && time_s <= 0 && r->m->p->task[node].in[i].returns)
@@ -130,11 +157,11 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 			bool hides = r->beside && ap_parts_moves_tokens(x->p->graph, node, i);
 
 			at = collective(r, way == BACK ? AP_EVENT_MOVE_BACK : AP_EVENT_MOVE, k, 0,
-				hides ? 0 : time_s, at);
+				hides ? 0 : time_s, at, true);
 			r->run->communication_s += hides ? time_s : 0;
 		}
 		if (way != BACK)
-			r->m->copied[k] = at;
+			r->m->copied[k] = at_time(r, at);
 	}
 	return at;
 }
@@ -145,16 +172,16 @@ static void forward(struct running *r, ap_id node)
 	double at = 0;
 
 	for (uint32_t i = 0; i < n->bound.nin; i++)
-		at = fmax(at, moves(r, node, i, THERE, r->m->ready[n->in[i]]));
+		at = later(at, moves(r, node, i, THERE, since(r, &r->m->ready[n->in[i]])));
 	at = collectives(r, node, AP_PHASE_FORWARD, false, at);
 	at = kernel(r, AP_EVENT_FORWARD, node, r->m->p->op[node].cost.forward_s * r->m->per_micro, at,
 		r->m->live->kept[node], 0);
 	at = collectives(r, node, AP_PHASE_FORWARD, true, at);
 	for (uint32_t o = 0; o < n->bound.nout; o++)
-		r->m->ready[n->out[o]] = at;
+		r->m->ready[n->out[o]] = at_time(r, at);
 }
 
-static double *again_at(const struct running *r, ap_id tensor)
+static struct ap_pass_time *again_at(const struct running *r, ap_id tensor)
 {
 	return &r->m->again[ap_live_root(r->m->p->graph, tensor)];
 }
@@ -167,11 +194,11 @@ static void again(struct running *r, ap_id node, double from)
 	double work = r->m->p->op[node].cost.recompute_s * r->m->per_micro, at = 0;
 
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
-		double *ready = again_at(r, n->in[i]);
+		struct ap_pass_time *ready = again_at(r, n->in[i]);
 
 		if (t->in[i].again)
-			*ready = moves(r, node, i, AGAIN, fmax(*ready, from));
-		at = fmax(at, *ready);
+			*ready = at_time(r, moves(r, node, i, AGAIN, later(since(r, ready), from)));
+		at = later(at, since(r, ready));
 	}
 	at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
 	if (work > 0)
@@ -180,9 +207,10 @@ static void again(struct running *r, ap_id node, double from)
 		r->held += r->m->live->again[node];
 	at = collectives(r, node, AP_PHASE_RECOMPUTE, true, at);
 	for (uint32_t o = 0; o < n->bound.nout; o++)
-		*again_at(r, n->out[o]) = at;
+		*again_at(r, n->out[o]) = at_time(r, at);
 }
 
+/* at: from the start of the pass. */
 static void complete(struct running *r, uint32_t gradient, double at);
 
 /* Runs a bucket whose gradients are all complete. */
@@ -191,7 +219,7 @@ static void launch(struct running *r, uint32_t bucket)
 	struct ap_pass_maker *m = r->m;
 
 	if (!m->p->step->exchange_behind)
-		r->gradient = fmax(r->gradient, m->bucket_ready[bucket]) + m->buckets->v[bucket].time_s;
+		r->gradient = later(r->gradient, m->bucket_ready[bucket]) + m->buckets->v[bucket].time_s;
 	AP_PUSH(m->ctx->scratch, m->launched, bucket);
 	for (uint32_t k = m->bucket_first[bucket]; k < m->bucket_first[bucket + 1]; k++) {
 		uint32_t next = m->bucket_gradient[k] + 1;
@@ -211,7 +239,7 @@ static void complete(struct running *r, uint32_t gradient, double at)
 	if (m->bucket_part[bucket] != r->part)
 		m->bucket_ready[bucket] = at;
 	m->bucket_part[bucket] = r->part;
-	m->bucket_ready[bucket] = fmax(m->bucket_ready[bucket], at);
+	m->bucket_ready[bucket] = later(m->bucket_ready[bucket], at);
 	if (--m->bucket_left[bucket] == 0)
 		launch(r, bucket);
 }
@@ -226,12 +254,12 @@ static void exchange(struct running *r, ap_id node, double at)
 		/* Dealt gradients are reduced with every micro-batch. */
 		for (uint32_t i = 0; i < op->ncomm; i++)
 			if (op->comm[i].comm.each)
-				collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, at);
+				collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, at, false);
 		return;
 	}
 	for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
 		if (!x->gradient[i].chained)
-			complete(r, i, at);
+			complete(r, i, r->start + at);
 }
 
 /* When all inputs of the node's backward pass are ready: gradients of its results, and recomputed
@@ -243,12 +271,12 @@ static double backward_ready(const struct running *r, ap_id node)
 	double at = 0;
 
 	for (uint32_t o = 0; o < n->bound.nout; o++)
-		at = fmax(at, r->m->ready[n->out[o]]);
+		at = later(at, since(r, &r->m->ready[n->out[o]]));
 	for (uint32_t o = 0; some && o < n->bound.nout; o++)
-		at = fmax(at, *again_at(r, n->out[o]));
+		at = later(at, since(r, again_at(r, n->out[o])));
 	for (uint32_t i = 0; some && i < n->bound.nin; i++)
 		if (r->m->p->task[node].in[i].kept)
-			at = fmax(at, *again_at(r, n->in[i]));
+			at = later(at, since(r, again_at(r, n->in[i])));
 	return at;
 }
 
@@ -271,7 +299,7 @@ static double set_from(const struct running *r, uint32_t set, ap_id node)
 		if (r->m->p->task[r->m->live->set_node[k]].recomputed)
 			return 0;
 	for (uint32_t o = 0; o < n->bound.nout; o++)
-		from = fmax(from, r->m->ready[n->out[o]]);
+		from = later(from, since(r, &r->m->ready[n->out[o]]));
 	return from;
 }
 
@@ -305,8 +333,8 @@ static void backward(struct running *r, ap_id node)
 		at = collectives(r, node, AP_PHASE_BACKWARD, false, at);
 		for (uint32_t i = 0; i < n->bound.nin; i++)
 			if (t->in[i].grad && t->in[i].kind == AP_TENSOR_ACT)
-				r->m->ready[n->in[i]] = fmax(r->m->ready[n->in[i]],
-					moves(r, node, i, BACK, at));
+				r->m->ready[n->in[i]] = at_time(r, later(since(r, &r->m->ready[n->in[i]]),
+					moves(r, node, i, BACK, at)));
 	} else {
 		r->held -= live->freed[node];
 	}
@@ -324,18 +352,53 @@ static void weights(struct running *r, ap_id node)
 	exchange(r, node, r->compute);
 }
 
+static void begin(struct running *r, uint32_t block)
+{
+	r->m->when++;
+	r->block = (struct ap_pass_block){.block = block, .most_bytes = r->held, .net_bytes = r->held};
+}
+
+/* The streams meet. last: nothing is left for the next block. */
+static void end(struct running *r, bool last)
+{
+	struct ap_pass_run *run = r->run;
+	int64_t before = r->block.net_bytes;
+
+	r->block.own_s = later(r->compute, r->awaited);
+	r->block.left_s = later(0, r->comm - r->block.own_s);
+	r->block.span_s = last ? later(r->compute, r->comm) : r->block.own_s;
+	if (r->block.most_bytes > run->most_bytes)
+		run->most_bytes = r->block.most_bytes;
+	r->block.most_bytes -= before;
+	r->block.net_bytes = r->held - before;
+	AP_PUSH(r->m->ctx->scratch, run->blocks, r->block);
+	r->start += r->block.span_s;
+	r->comm = later(0, r->comm - r->block.span_s);
+	r->compute = r->awaited = 0;
+}
+
 /* Calls run for the part's nodes that run with every micro-batch. */
 static void each(struct running *r, bool back, void (*run)(struct running *r, ap_id node))
 {
 	const struct ap_parts *x = r->m->x;
-	uint32_t lo = x->first[r->part], n = x->first[r->part + 1] - lo;
+	const uint32_t *of = x->p->blocks->of;
+	uint32_t lo = x->first[r->part], n = x->first[r->part + 1] - lo, at = AP_NONE;
 
 	for (uint32_t k = 0; k < n; k++) {
 		ap_id node = x->node[lo + (back ? n - 1 - k : k)];
 
-		if (!r->m->p->task[node].once)
-			run(r, node);
+		if (r->m->p->task[node].once)
+			continue;
+		if (of[node] != at) {
+			if (at != AP_NONE)
+				end(r, false);
+			at = of[node];
+			begin(r, at);
+		}
+		run(r, node);
 	}
+	if (at != AP_NONE)
+		end(r, true);
 }
 
 void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, enum ap_pass_way way,
@@ -344,28 +407,19 @@ void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, enum
 	bool last = way == AP_PASS_LAST;
 	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD,
 		.beside = way == AP_PASS_BESIDE};
-	const struct ap_parts *x = m->x;
 
 	*out = (struct ap_pass_run){0};
-	for (uint32_t k = x->first[r.part]; k < x->first[r.part + 1]; k++) {
-		const struct ap_node *n = &x->p->graph->node[x->node[k]];
-
-		for (uint32_t o = 0; o < n->bound.nout; o++)
-			m->ready[n->out[o]] = m->again[n->out[o]] = 0;
-		for (uint32_t i = 0; i < n->bound.nin; i++)
-			m->ready[n->in[i]] = m->again[n->in[i]] = 0;
-	}
 	if (pass == AP_PASS_FORWARD)
 		each(&r, false, forward);
 	if (pass == AP_PASS_BACKWARD) {
 		r.last = last && !m->splits;
 		each(&r, true, backward);
 		r.held -= m->live->rest[part];
-		sample(&r, fmax(r.compute, r.comm), r.held);
+		sample(&r, 0, r.held);
 	}
 	if (pass == AP_PASS_WEIGHT)
 		each(&r, true, weights);
-	out->span_s = fmax(r.compute, r.comm);
+	out->span_s = r.start;
 	out->net_bytes = r.held;
 }
 
@@ -381,9 +435,9 @@ void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const stru
 		.buckets = buckets, .splits = splits, .record = record,
 		.per_micro = 1.0 / (double)step->micro_batches,
 		.slowdown = step->software ? step->software->overlap_slowdown : 1};
-	out->ready = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
-	out->again = AP_NEW_N(ctx->scratch, double, x->p->graph->ntensor);
-	out->copied = AP_NEW_N(ctx->scratch, double, x->p->nmove);
+	out->ready = AP_NEW_N(ctx->scratch, struct ap_pass_time, x->p->graph->ntensor);
+	out->again = AP_NEW_N(ctx->scratch, struct ap_pass_time, x->p->graph->ntensor);
+	out->copied = AP_NEW_N(ctx->scratch, struct ap_pass_time, x->p->nmove);
 	out->bucket_ready = AP_NEW_N(ctx->scratch, double, buckets->n);
 	out->bucket_part = AP_NEW_N(ctx->scratch, int32_t, buckets->n);
 	out->gradient_ready = AP_NEW_N(ctx->scratch, double, ngradient);

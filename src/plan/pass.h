@@ -3,9 +3,13 @@
  * One pass of a part over one micro-batch, operator by operator, from time 0. A kernel starts when
  * the compute stream is free and its operands are ready; redistributions run on the communication
  * stream; of those that share a copy the first in the order of the forward pass, once all gradients have
- * been added up. The pass that finishes the part's last micro-batch exchanges
- * gradients: a bucket starts when its last gradient is complete and the gradient stream is free,
- * and slows kernels beside it.
+ * been added up. Where a block ends (plan/blocks.h), the two streams meet: the next begins when both are
+ * free, so that a pass takes the sum of its blocks' times. A redistribution belongs to the block that
+ * reads its result, what is recomputed to the block whose backward pass wants it. Reductions of dealt
+ * gradients, which nothing in a pass waits for, run on into the next block. The pass that finishes the
+ * part's last micro-batch exchanges
+ * gradients: a bucket starts when its last gradient is complete and the gradient stream, which runs on
+ * from block to block, is free, and slows kernels beside it.
  */
 #ifndef AP_PLAN_PASS_H
 #define AP_PLAN_PASS_H
@@ -28,12 +32,26 @@ struct ap_pass_sample { /* memory from at_s on, less that held at the start of t
 	int64_t bytes;
 };
 
+struct ap_pass_block { /* a block of the pass */
+	uint32_t block;
+	double span_s;
+	double own_s, left_s; /* what the next block waits for, and reductions of dealt gradients behind it,
+	                         which only the span of the last block has */
+	int64_t most_bytes, net_bytes; /* as of the run, less what was held at the start of the block */
+};
+
 struct ap_pass_run {
 	double span_s, compute_s, communication_s;
 	int64_t most_bytes; /* most held during the pass, less that held at its start */
 	int64_t net_bytes; /* held after it, less that held at its start */
+	AP_VEC(struct ap_pass_block) blocks; /* in the order of the pass; their spans add up to span_s */
 	AP_VEC(struct ap_pass_event) events; /* by start on each stream; empty unless recorded */
 	AP_VEC(struct ap_pass_sample) samples; /* by time */
+};
+
+struct ap_pass_time {
+	double at_s; /* from the start of the block */
+	uint32_t when; /* the block, counted through all passes: one from before is there from the start */
 };
 
 struct ap_pass_maker {
@@ -45,9 +63,10 @@ struct ap_pass_maker {
 	bool splits, record;
 	double per_micro; /* 1 / number of micro-batches */
 	double slowdown; /* of kernels beside a gradient exchange */
-	double *ready; /* [ntensor] when the tensor is ready; backward: its gradient */
-	double *again; /* [ntensor] when it is recomputed */
-	double *copied; /* [redistributions] when the copy was made, first or again */
+	uint32_t when; /* the block at hand */
+	struct ap_pass_time *ready; /* [ntensor] when the tensor is ready; backward: its gradient */
+	struct ap_pass_time *again; /* [ntensor] when it is recomputed */
+	struct ap_pass_time *copied; /* [redistributions] when the copy was made, first or again */
 	const uint32_t *bucket_first, *bucket_gradient; /* gradients by bucket */
 	uint32_t *bucket_left; /* [buckets] gradients not yet complete */
 	double *bucket_ready; /* [buckets] when ready, in the part simulated last */

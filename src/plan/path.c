@@ -10,19 +10,22 @@
 #include "base/vec.h"
 #include "cost/move.h"
 #include "cost/opcost.h"
+#include "plan/blocks.h"
 #include "plan/terms.h"
 #include "plan/whole_step.h"
 #include "rule/op.h"
 
-enum kind { RUN_FORWARD, RUN_AGAIN, RUN_BACKWARD, RUN_WEIGHT };
+enum kind { RUN_FORWARD, RUN_AGAIN, RUN_BACKWARD, RUN_WEIGHT, RUN_MEETING };
 
-/* A kernel of a pass. Places in line are numbered from 1: 0 is the start of the pass. */
+/* A kernel of a pass, or the streams' meeting where a block ends. Places in line are numbered from 1: 0 is
+ * the start of the pass. */
 struct run {
-	ap_id node;
+	ap_id node; /* AP_NONE: a meeting */
 	enum kind kind;
 	bool solid; /* in every plan a kernel runs here; else it hands on what it waits for */
 	uint32_t behind; /* its own place; if it is not solid, the last solid one that it surely waits for */
 	uint32_t before; /* its own place; if it is not solid, the first solid one that waits for it */
+	uint32_t begins, ends; /* the meetings around its block, or the start and the end of the pass */
 };
 
 /*
@@ -104,6 +107,7 @@ static bool is_solid(const struct tracing *x, ap_id node, enum kind kind)
 	case RUN_BACKWARD:
 		return x->w.live.weight_share[node] < 1;
 	case RUN_WEIGHT:
+	case RUN_MEETING:
 		return true;
 	}
 	return false;
@@ -128,14 +132,22 @@ static enum ap_leg kernel_leg(const struct tracing *x, const struct run *r, doub
 static double kernel_s(const struct tracing *x, const struct run *r)
 {
 	double share;
-	enum ap_leg leg = kernel_leg(x, r, &share);
+	enum ap_leg leg;
 
+	if (r->kind == RUN_MEETING)
+		return 0;
+	leg = kernel_leg(x, r, &share);
 	return micro_s(x, r->node, leg) * share;
 }
 
 static double item_s(const struct tracing *x, const struct item *c)
 {
 	return c->leg < 0 ? x->way_s[c->way][c->operand] : micro_s(x, c->node, (enum ap_leg)c->leg);
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
 }
 
 /* The place of an earlier run of the pass that a run waits for, 0: none. */
@@ -177,7 +189,7 @@ static bool goes_back(const struct tracing *x, ap_id node, uint32_t k, ap_id *fr
 	return in->grad && in->kind == AP_TENSOR_ACT && !in->returns && *from != AP_NONE;
 }
 
-/* The last place of those that give a run its operand k; 0: none in this pass. */
+/* The last place of those that give a run its operand k; at least where its block begins. */
 static uint32_t operand_from(const struct tracing *x, const struct pass *pass, uint32_t i, uint32_t k)
 {
 	const struct run *r = &pass->runs.v[i];
@@ -185,8 +197,8 @@ static uint32_t operand_from(const struct tracing *x, const struct pass *pass, u
 
 	if (from == AP_NONE || !together(x, from, r->node) ||
 		(r->kind == RUN_AGAIN && !again_together(x, from, r->node)))
-		return 0;
-	return giver(x, pass, i, r->kind, from);
+		return r->begins;
+	return later(giver(x, pass, i, r->kind, from), r->begins);
 }
 
 /* The last place of those whose gradients a backward run waits for, or that make anew what it reads. */
@@ -195,20 +207,17 @@ static uint32_t gradients_from(const struct tracing *x, const struct pass *pass,
 	const struct run *r = &pass->runs.v[i];
 	const struct ap_graph *g = x->p->graph;
 	const struct ap_node *n = &g->node[r->node];
-	uint32_t last = giver(x, pass, i, RUN_AGAIN, r->node);
+	uint32_t last = later(giver(x, pass, i, RUN_AGAIN, r->node), r->begins);
 
 	for (uint32_t o = 0; o < n->bound.nout; o++) {
 		const struct ap_tensor *t = &g->tensor[n->out[o]];
 
 		for (uint32_t u = 0; u < t->nuse; u++) {
-			uint32_t at;
 			ap_id from;
 
-			if (!together(x, t->use[u].node, r->node) ||
-				!goes_back(x, t->use[u].node, t->use[u].operand, &from))
-				continue;
-			at = giver(x, pass, i, RUN_BACKWARD, t->use[u].node);
-			last = at > last ? at : last;
+			if (together(x, t->use[u].node, r->node) &&
+				goes_back(x, t->use[u].node, t->use[u].operand, &from))
+				last = later(last, giver(x, pass, i, RUN_BACKWARD, t->use[u].node));
 		}
 	}
 	return last;
@@ -217,15 +226,12 @@ static uint32_t gradients_from(const struct tracing *x, const struct pass *pass,
 static uint32_t all_from(const struct tracing *x, const struct pass *pass, uint32_t i)
 {
 	const struct run *r = &pass->runs.v[i];
-	uint32_t last = 0;
+	uint32_t last = r->begins;
 
 	if (r->kind == RUN_BACKWARD)
 		return gradients_from(x, pass, i);
-	for (uint32_t k = 0; k < x->p->graph->node[r->node].bound.nin && r->kind != RUN_WEIGHT; k++) {
-		uint32_t at = operand_from(x, pass, i, k);
-
-		last = at > last ? at : last;
-	}
+	for (uint32_t k = 0; k < x->p->graph->node[r->node].bound.nin && r->kind != RUN_WEIGHT; k++)
+		last = later(last, operand_from(x, pass, i, k));
 	return last;
 }
 
@@ -236,7 +242,7 @@ static uint32_t waited_for(const struct tracing *x, const struct pass *pass, uin
 	const struct run *r = &pass->runs.v[i];
 	const struct ap_graph *g = x->p->graph;
 	const struct ap_node *n = &g->node[r->node];
-	uint32_t before = pass->end;
+	uint32_t before = r->ends;
 	ap_id from;
 
 	for (uint32_t k = 0; k < n->bound.nin && r->kind == RUN_BACKWARD; k++)
@@ -284,7 +290,7 @@ static void list_items(struct tracing *x, struct pass *pass, uint32_t i)
 	if (r->kind == RUN_BACKWARD && t->recompute_set == AP_NONE) /* weights gathered anew */
 		add_item(x, pass, c);
 	c.leg = AP_LEG_INPUT;
-	c.behind = 0;
+	c.behind = r->begins;
 	if (r->kind == RUN_FORWARD)
 		add_item(x, pass, c);
 	c.leg = (int)out[r->kind];
@@ -301,11 +307,11 @@ static void list_items(struct tracing *x, struct pass *pass, uint32_t i)
 			if (!goes_back(x, r->node, k, &from))
 				continue;
 			c.behind = r->behind;
-			c.before = t->in[k].apart ? pass->end : waited_for(x, pass, i, k);
+			c.before = t->in[k].apart ? r->ends : waited_for(x, pass, i, k);
 		} else {
 			if (r->kind == RUN_AGAIN && !t->in[k].again)
 				continue;
-			c.behind = t->in[k].apart ? 0 : operand_from(x, pass, i, k);
+			c.behind = t->in[k].apart ? r->begins : operand_from(x, pass, i, k);
 			c.before = r->before;
 		}
 		add_item(x, pass, c);
@@ -322,18 +328,46 @@ static void push_run(struct tracing *x, struct pass *pass, ap_id node, enum kind
 	AP_PUSH(x->ctx->scratch, pass->runs, r);
 }
 
+static void push_meeting(struct tracing *x, struct pass *pass)
+{
+	uint32_t place = (uint32_t)pass->runs.n + 1;
+	struct run r = {.node = AP_NONE, .kind = RUN_MEETING, .solid = true, .behind = place,
+		.before = place};
+
+	AP_PUSH(x->ctx->scratch, pass->runs, r);
+}
+
+/* Tells runs where their blocks begin and end. */
+static void bracket(struct pass *pass)
+{
+	uint32_t border = 0, n = (uint32_t)pass->runs.n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		pass->runs.v[i].begins = border;
+		border = pass->runs.v[i].kind == RUN_MEETING ? i + 1 : border;
+	}
+	border = n + 1;
+	for (uint32_t i = n; i-- > 0;) {
+		pass->runs.v[i].ends = border;
+		border = pass->runs.v[i].kind == RUN_MEETING ? i + 1 : border;
+	}
+}
+
 /* The runs of a pass in the order of ap_pass_make(). */
 static void list_runs(struct tracing *x, int32_t part, enum ap_pass kind, struct pass *out)
 {
 	const struct ap_parts *parts = &x->w.x;
 	const struct ap_live *live = &x->w.live;
-	uint32_t lo = parts->first[part], n = parts->first[part + 1] - lo;
+	uint32_t lo = parts->first[part], n = parts->first[part + 1] - lo, block = AP_NONE;
 
 	for (uint32_t k = 0; k < n; k++) {
 		ap_id node = parts->node[lo + (kind == AP_PASS_FORWARD ? k : n - 1 - k)];
 
 		if (x->p->task[node].once)
 			continue;
+		if (block != AP_NONE && x->p->blocks->of[node] != block)
+			push_meeting(x, out);
+		block = x->p->blocks->of[node];
 		if (kind == AP_PASS_FORWARD)
 			push_run(x, out, node, RUN_FORWARD);
 		if (kind == AP_PASS_WEIGHT && live->weight_share[node] > 0)
@@ -346,6 +380,7 @@ static void list_runs(struct tracing *x, int32_t part, enum ap_pass kind, struct
 		if (x->p->task[node].backward)
 			push_run(x, out, node, RUN_BACKWARD);
 	}
+	bracket(out);
 }
 
 /* The largest of what is at places, to which may be added for all up to one. */
@@ -447,7 +482,8 @@ static void trace_pass(struct tracing *x, int32_t part, enum ap_pass kind)
 		if (!out->runs.v[i].solid)
 			out->runs.v[i].before = waited_for(x, out, i, AP_NONE);
 	for (uint32_t i = 0; i < out->runs.n; i++)
-		list_items(x, out, i);
+		if (out->runs.v[i].kind != RUN_MEETING)
+			list_items(x, out, i);
 	trace_chain(x, out, 1, false, &out->chain);
 	if (x->w.x.pipe && x->w.x.pipe->scheduler->beside)
 		trace_chain(x, out, 1, true, &out->beside);
@@ -458,8 +494,11 @@ static void trace_pass(struct tracing *x, int32_t part, enum ap_pass kind)
 static void count_kernel(struct tracing *x, const struct run *r, double times)
 {
 	double share;
-	enum ap_leg leg = kernel_leg(x, r, &share);
+	enum ap_leg leg;
 
+	if (r->kind == RUN_MEETING)
+		return;
+	leg = kernel_leg(x, r, &share);
 	x->passed[r->node].s[leg] += times * share;
 }
 
@@ -796,6 +835,12 @@ static struct latency *latencies(struct tracing *x, enum ap_leg leg, enum ap_pha
 	return out;
 }
 
+/* May the run complete gradients? */
+static bool completes(const struct run *r)
+{
+	return r->kind == RUN_BACKWARD || r->kind == RUN_WEIGHT;
+}
+
 /* Operators by the order in which their gradients are complete; 0: never, or in several places. */
 static const double *completion_rank(const struct tracing *x, const struct slots *s, const ap_id *by)
 {
@@ -811,7 +856,7 @@ static const double *completion_rank(const struct tracing *x, const struct slots
 			ap_id node = pass->runs.v[k].node;
 
 			n++;
-			if (pass->runs.v[k].kind == RUN_AGAIN)
+			if (!completes(&pass->runs.v[k]))
 				continue;
 			for (uint32_t g = parts->first_gradient[node]; g < parts->first_gradient[node + 1];
 				g++)
@@ -874,7 +919,7 @@ static void find_leave(struct tracing *x, const struct slots *s, const ap_id *by
 			if (x->w.part[part].last_slot != i)
 				continue;
 			for (uint32_t k = 0; k < pass->runs.n; k++)
-				if (pass->runs.v[k].kind != RUN_AGAIN)
+				if (completes(&pass->runs.v[k]))
 					all += exchange(x, by, pass->runs.v[k].node, 0);
 			for (uint32_t k = 0; k < pass->runs.n; k++) {
 				const struct run *r = &pass->runs.v[k];
@@ -885,7 +930,7 @@ static void find_leave(struct tracing *x, const struct slots *s, const ap_id *by
 				if (slow < 1)
 					take_longer(best, start + pass->slowed.end_s[k + 1] +
 						(1 - slow) * before + behind, stage, part, i, k + 1, true);
-				if (r->kind != RUN_AGAIN)
+				if (completes(r))
 					before += exchange(x, by, r->node, 0);
 			}
 			if (later <= 0 && slow < 1)
@@ -915,7 +960,7 @@ static void count_leave(struct tracing *x, const struct slots *s, const ap_id *b
 	last = &x->pass[l->part][finishing];
 	count_chain(x, last, l->slowed ? &last->slowed : &last->chain, l->place, 1, l->slowed ? slow : 1);
 	for (uint32_t k = 0; l->slowed && k + 1 < l->place; k++)
-		if (last->runs.v[k].kind != RUN_AGAIN)
+		if (completes(&last->runs.v[k]))
 			exchange(x, by, last->runs.v[k].node, 1 - slow);
 	for (uint32_t i = l->slot; i < t->first[l->stage + 1] && l->place < last->end; i++) {
 		const struct pass *pass = &x->pass[s->part[i]][finishing];
@@ -923,7 +968,7 @@ static void count_leave(struct tracing *x, const struct slots *s, const ap_id *b
 		if (x->w.part[s->part[i]].last_slot != i)
 			continue;
 		for (uint32_t k = i == l->slot ? l->place - 1 : 0; k < pass->runs.n; k++)
-			if (pass->runs.v[k].kind != RUN_AGAIN)
+			if (completes(&pass->runs.v[k]))
 				exchange(x, by, pass->runs.v[k].node, 1);
 	}
 }

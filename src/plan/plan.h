@@ -204,6 +204,7 @@ struct ap_plan {
 	const struct ap_machine *machine;
 	const struct ap_step *step;
 	const struct ap_task *task;
+	const struct ap_blocks *blocks; /* plan/blocks.h */
 	const struct ap_plan_op *op; /* [graph->nnode] */
 	uint32_t nmove;
 	const struct ap_plan_move *move;

@@ -28,6 +28,25 @@ unsigned random_kinds(struct trial *t)
 	}
 }
 
+void random_layers(struct trial *t)
+{
+	struct ap_node *node;
+	struct ap_graph *g = ap_graph_with_nodes(&t->f.ctx, t->f.graph, &node);
+	uint64_t length = 1 + below(t, 4), layer = 0;
+	bool in_turns = below(t, 8) == 0;
+
+	if (below(t, 4) == 0)
+		return;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		uint64_t number = in_turns && layer > 0 ? layer - below(t, 2) : layer;
+
+		if (below(t, 5) > 0)
+			node[i].cell = ap_arena_printf(t->f.ctx.arena, "net.%d.inner", (int)number);
+		layer += below(t, length) == 0;
+	}
+	t->f.graph = g;
+}
+
 void random_recompute(struct trial *t)
 {
 	struct ap_graph *g = ap_arena_memdup(t->f.ctx.arena, t->f.graph, sizeof *g);

@@ -8,6 +8,10 @@
 /* Bits of enum ap_recompute. */
 unsigned random_kinds(struct trial *t);
 
+/* In most trials the operators are in layers, numbered cells: one after the other, some in none, and in a few
+ * trials in turns. Before random_recompute(). */
+void random_layers(struct trial *t);
+
 /* Random operators are recomputed, as a setting or by their own flags. Before random_pipe(). */
 void random_recompute(struct trial *t);
 

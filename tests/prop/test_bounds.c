@@ -90,6 +90,7 @@ static void hold_paths(struct trial *t)
 
 static void paths_are_bounds(struct trial *t)
 {
+	random_layers(t);
 	random_recompute(t);
 	random_fusion(t);
 	random_slowdown(t);
@@ -153,6 +154,7 @@ static void searches_are_bounded(struct trial *t)
 	struct ap_plan p;
 	double best_s;
 
+	random_layers(t);
 	random_fusion(t);
 	if (t->seed % 3 == 0)
 		(void)trial_staged(t, 2, 1 + (uint32_t)(t->seed / 3 % 2));

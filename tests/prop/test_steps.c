@@ -4,7 +4,9 @@
 
 #include "base/arena.h"
 #include "pipeline/schedule.h"
+#include "plan/blocks.h"
 #include "plan/plan.h"
+#include "plan/whole_step.h"
 #include "plan/simulate.h"
 #include "random_pipe.h"
 #include "unit.h"
@@ -318,21 +320,91 @@ static void check(struct trial *t)
 
 static void one_stage(struct trial *t)
 {
+	random_layers(t);
 	check(t);
 }
 
 static void pipelines(struct trial *t)
 {
+	random_layers(t);
 	if (random_pipe(t))
 		check(t);
 }
 
 static void recomputed(struct trial *t)
 {
+	random_layers(t);
 	random_recompute(t);
 	if (random_below(&t->random, 3) == 0 || random_pipe(t))
 		check(t);
 }
+
+/* A pass takes what its blocks take one after the other, and their kernels run within them. */
+static void check_pass(struct trial *t, const struct ap_plan *p, const struct ap_pass_run *run)
+{
+	double start = 0, end = 0;
+	int64_t net = 0, most = 0;
+	size_t at = 0;
+
+	for (size_t i = 0; i < run->blocks.n; i++) {
+		const struct ap_pass_block *b = &run->blocks.v[i];
+
+		REQUIRE(t, i == 0 || b->block != run->blocks.v[i - 1].block, "a block ends twice");
+		REQUIRE(t, b->span_s >= b->own_s && (b->span_s <= b->own_s || i + 1 == run->blocks.n),
+			"block %u takes %.17g, of its own %.17g", b->block, b->span_s, b->own_s);
+		start = end;
+		end += b->span_s;
+		for (; at < run->events.n; at++) {
+			const struct ap_pass_event *e = &run->events.v[at];
+			bool kernel = e->stream == AP_STREAM_COMPUTE;
+			ap_id node = e->kind == AP_EVENT_MOVE || e->kind == AP_EVENT_MOVE_BACK
+				? p->move[e->index].to : e->index;
+
+			if (e->kind != AP_EVENT_AGAIN && e->kind != AP_EVENT_COMM && e->kind != AP_EVENT_MOVE &&
+				p->blocks->of[node] != b->block)
+				break;
+			if (e->start_s >= end && kernel && e->end_s > e->start_s)
+				break; /* of a recomputed operator: which block wants it, its time tells */
+			REQUIRE(t, !kernel || (e->start_s >= start && e->end_s <= end),
+				"%s: %.17g to %.17g in a block from %.17g to %.17g", p->graph->node[node].name,
+				e->start_s, e->end_s, start, end);
+		}
+		most = net + b->most_bytes > most ? net + b->most_bytes : most;
+		net += b->net_bytes;
+	}
+	REQUIRE(t, at == run->events.n, "%s runs in no block", p->graph->node[run->events.v[at].index].name);
+	REQUIRE(t, end == run->span_s, "%.17g in blocks, %.17g in all", end, run->span_s);
+	REQUIRE(t, most == run->most_bytes, "%" PRId64 " in blocks, %" PRId64 " in all", most, run->most_bytes);
+	REQUIRE(t, net >= run->net_bytes, "%" PRId64 " in blocks, %" PRId64 " in all", net, run->net_bytes);
+}
+
+static void blocks_add_up(struct trial *t)
+{
+	const int32_t *const *counts;
+	struct ap_whole_step w;
+	struct ap_plan p;
+
+	random_layers(t);
+	random_recompute(t);
+	random_fusion(t);
+	if (t->seed % 3 > 0)
+		(void)random_pipe(t);
+	counts = trial_counts(t);
+	if (!counts)
+		return;
+	trial_plan(t, counts, &p);
+	ap_whole_step_make(&t->f.ctx, &p, true, &w);
+	t->telling = p.blocks->n > (uint32_t)w.x.npart;
+	for (int32_t part = 0; part < w.x.npart; part++)
+		for (int run = 0; run < AP_RUN_COUNT; run++)
+			check_pass(t, &p, &w.part[part].run[run]);
+}
+
+START_TEST(of_blocks)
+{
+	trial_each(1000, 24, 16, blocks_add_up);
+}
+END_TEST
 
 START_TEST(of_one_stage)
 {

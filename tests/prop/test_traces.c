@@ -31,6 +31,7 @@ static void traced(struct trial *t)
 
 static void one_stage(struct trial *t)
 {
+	random_layers(t);
 	random_recompute(t);
 	traced(t);
 	t->telling = t->f.step.training;
@@ -38,6 +39,7 @@ static void one_stage(struct trial *t)
 
 static void pipelines(struct trial *t)
 {
+	random_layers(t);
 	random_recompute(t);
 	if (random_pipe(t))
 		traced(t);
