@@ -233,13 +233,13 @@ static ap_id experts(const struct experts *l, const char *scope, const char *par
 	y = expert_product(l, scope, param, cell, x, p->inner * (pair ? 2 : 1), pair ? "pair" : "gate");
 	if (pair) {
 		struct ap_shape s = ap_model_shape(m, x);
-		struct ap_shape both = AP_MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1], s.dim[2], 2, p->inner);
+		struct ap_shape both = AP_MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1], s.dim[2], p->inner, 2);
 		struct ap_shape one = AP_MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1], s.dim[2], p->inner);
 
 		y = ap_model_reshape(m, scope, y, both, "pair.split");
-		z = ap_model_slice(m, scope, y, 3, 1, 2, "wide.part");
+		z = ap_model_slice(m, scope, y, 4, 1, 2, "wide.part");
 		z = ap_model_reshape(m, scope, z, one, "wide");
-		y = ap_model_slice(m, scope, y, 3, 0, 1, "gate.part");
+		y = ap_model_slice(m, scope, y, 4, 0, 1, "gate.part");
 		y = ap_model_reshape(m, scope, y, one, "gate");
 	} else if (gated) {
 		z = expert_product(l, scope, param, p->names->up, x, p->inner, "wide");

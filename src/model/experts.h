@@ -25,7 +25,8 @@ enum ap_experts_score {
 struct ap_experts_names {
 	const char *router; /* "gate" */
 	const char *selection_bias; /* whole: "gate.e_score_correction_bias" */
-	const char *experts, *gate, *up, *down; /* "experts", "gate_proj", ...; no up: one tensor with gate */
+	const char *experts, *gate, *up, *down; /* "experts", "gate_proj", ...; no up: it is in one tensor
+	                                           with gate, the columns of a unit side by side */
 	const char *shared; /* prefix of the shared expert, whose products are gate, up, down as well */
 	const char *shared_gate;
 	bool bare; /* of experts: the tensor is "experts.gate", its bias "experts.gate_bias" */

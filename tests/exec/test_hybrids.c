@@ -155,18 +155,26 @@ static const char *const fused[] = {HEAD(
 	OP("Add", "'middle','d'", "z") AND
 	MEAN_OF("'z'", "loss"), END, NULL};
 
-/* Experts behind a layer, whose tokens a mask deals out. */
+#define COLUMN(in, name, first, next) \
+	OP_WITH("StridedSlice", in, name ".column", "'begin':[0,0,0,0," first "],'end':[0,0,0,0," next \
+		"],'strides':[1,1,1,1,1],'begin_mask':15,'end_mask':15") AND \
+	SHAPED("'" name ".column'", name, "-1,4,2,12")
+
+/* Experts behind a layer, whose tokens a mask deals out; the two columns of a unit stand side by side. */
 static const char *const mixture[] = {HEAD(
 	INPUT("x", "8,4,8") AND INPUT("deal", "8,4,8"),
-	TENSOR("w0", "8,8") AND TENSOR("w1", "4,8,12") AND TENSOR("w3", "4,8,12") AND
+	TENSOR("w0", "8,8") AND TENSOR("w13", "4,8,24") AND TENSOR("b13", "4,1,24") AND
 	TENSOR("w2", "4,12,8") AND TENSOR("last", "8,8"), ""),
 	ROWS("'x'", "rows", "8") AND
 	LINEAR("'rows','w0'", "h") AND
 	SHAPED("'h'", "tokens", "-1,4,8") AND
 	OP_WITH("BatchMatMul", "'deal','tokens'", "dealt", "'transpose_a':true") AND
 	SHAPED("'dealt'", "sorted", "-1,4,2,8") AND
-	OP("BatchMatMul", "'sorted','w1'", "gate") AND
-	OP("BatchMatMul", "'sorted','w3'", "wide") AND
+	OP("BatchMatMul", "'sorted','w13'", "pair.product") AND
+	OP("Add", "'pair.product','b13'", "pair") AND
+	SHAPED("'pair'", "pair.split", "-1,4,2,12,2") AND
+	COLUMN("'pair.split'", "gate", "0", "1") AND
+	COLUMN("'pair.split'", "wide", "1", "2") AND
 	OP("SiLU", "'gate'", "act") AND
 	OP("Mul", "'act','wide'", "both") AND
 	OP("BatchMatMul", "'both','w2'", "down") AND
@@ -177,7 +185,7 @@ static const char *const mixture[] = {HEAD(
 	LINEAR("'z.rows','last'", "y") AND
 	MEAN_OF("'y'", "loss"), END, NULL};
 
-/* The same of words, whose sequence can be cut, and without rows of tokens. */
+/* The same of words, whose sequence can be cut, and without rows of tokens; with two products. */
 static const char *const routed[] = {HEAD(
 	LABEL("ids", "8,4") AND INPUT("deal", "8,4,8"),
 	TENSOR("words", "16,8") AND TENSOR("w0", "8,8") AND TENSOR("w1", "4,8,12") AND

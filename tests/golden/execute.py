@@ -56,6 +56,8 @@ CONFIGS = {  # configurations of Hugging Face, and options of import
     # TopKRouter, and look-ups there and back, as MindSpore has them.
     "rows": ({**DECODER, "model_type": "mixtral", "num_hidden_layers": 1, "num_local_experts": 4,
               "num_experts_per_tok": 2, "hidden_act": "silu"}, ["--executor", "mindspore"]),
+    "units": ({**DECODER, "model_type": "gpt_oss", "num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 8,
+               "head_dim": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 2}, []),
 }
 GRAPHS = {
     "mlp": mlp(),
@@ -137,6 +139,8 @@ CASES = [  # graph, devices, options
     ("rows", 4, ["--hybrid", "dp=2,tp=2,ep=2", *GENERIC]),
     # A gate and what it weights are columns of one product.
     ("pair", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("pair", 4, ["--hybrid", "dp=1,tp=2,cp=2,mbs=1"]),
+    # So they are of experts, on 2, 4 and 8 ranks, and beside experts of other ranks.
+    *(("units", n, ["--hybrid", f"tp={n}", *GENERIC]) for n in (2, 4, 8)), ("units", 8, ["--hybrid", "dp=4,tp=2,ep=2,mbs=1", *GENERIC]),
     # Losses of a cut vocabulary, of a whole one, of shares of classes.
     ("sums", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *GENERIC]), ("sums", 8, ["--hybrid", "tp=2,dp=4"]),
     ("class", 4, ["--hybrid", "dp=2,tp=2,mbs=2", *GENERIC]), ("class", 4, []),
@@ -247,6 +251,16 @@ class Execute(unittest.TestCase):
         pair = [o for o in plan["operators"] if "gate_up_proj-Linear/MatMul" in o["name"]]
         self.assertEqual([o["in_slice"][1] for o in pair], [[24, 16]] * 2)
         self.assertFalse([r for r in plan["redistributions"] if "pair" in r["tensor"] or "gate" in r["tensor"]])
+
+    def test_units_of_experts_are_cut(self):
+        """The weight is one tensor [experts, in, 2 * units]; a rank has both columns of its share of the units."""
+        weight = next(p for p in GRAPHS["units"]["parameters"] if p["name"].endswith("experts.gate_up_proj"))
+        self.assertEqual(weight["shape"], [4, 16, 48])
+        for tp in 2, 4, 8:
+            plan = self.plan("units", tp, [*GENERIC, "--hybrid", f"tp={tp}"])
+            pair = [o for o in plan["operators"] if "gate_up_proj-Linear/BatchMatMul" in o["name"]]
+            self.assertEqual([o["in_slice"][1] for o in pair], [[4, 16, 48 // tp]])
+            self.assertFalse([r for r in plan["redistributions"] if "pair" in r["tensor"] or "gate" in r["tensor"]])
 
     def test_three_sums_of_a_cut_vocabulary(self):
         """Of each row that a rank has: the maximum, the sum of exponentials, the logit of the class."""
