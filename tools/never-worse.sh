@@ -3,7 +3,7 @@
 # never-worse.sh PLANNER [sample | models | random [K/N]]: is what is written the fastest that is known?
 # Each run is a graph on a machine in some stages. No baseline of its plan that fits is faster, and no hybrid of
 # the same settings; of ten limits of work, the higher gives no slower a plan, none is slower than --work-limit
-# 0, and the run without a limit is slower than none. sample: forty small runs, below a minute. models: every
+# 0, and the run without a limit is slower than none. sample: forty small runs, about a minute. models: every
 # bundled model on 8 to 1,024 devices of two chips in 1, 4 and 8 stages; random: two hundred pairs of a network
 # and a machine. Without a word: both. K/N: only each N-th run from the K-th on, from 1, so that N processes share
 # the work. A line for each run that goes wrong; then how many runs there were. Searches that take longer than

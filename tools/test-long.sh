@@ -106,12 +106,18 @@ for devices in 8 16 64; do
 done
 single "pipelines of every model" sh tools/pipelines.sh build-gcc/src/cli/autopar-plan
 single "the fastest that is known is written" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan
+single "the fastest of forty small runs" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan sample
+for seed in 1 2 3 4 5; do
+  single "changed plans are noticed, seed $seed" env AP_SEED="$seed" AP_CASES=1 AP_SHARE=1 \
+    python3 tests/golden/plan_faults.py build-gcc/src/cli/autopar-plan .
+done
 single "$AP_CASES cases of each property" meson test -C build-gcc --no-rebuild \
   --print-errorlogs --timeout-multiplier 0 --suite prop --suite exec
 
-export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-single "what tools/test.sh leaves out with sanitizers" env AP_CASES=25 meson test -C build-asan \
-  --no-rebuild --print-errorlogs --timeout-multiplier 4 --suite more
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
+single "what tools/test.sh leaves out with sanitizers" env AP_CASES=25 CK_FORK=no meson test -C build-asan \
+  --no-rebuild --print-errorlogs --timeout-multiplier 8 --suite more --suite prop --suite exec --suite golden
 single "pipelines of small models with sanitizers" sh tools/pipelines.sh \
   build-asan/src/cli/autopar-plan multiple_mix wide_deep
 build-asan/src/cli/autopar-plan search models/multiple_mix.json models/topo/ascend910_8p.json -q \

@@ -5,6 +5,7 @@ A value is a list with an array for each rank of a stage. A layout is a list wit
 dimension, pairs (stride, size), outermost first.
 """
 import itertools
+import math
 
 import numpy as np
 
@@ -35,13 +36,13 @@ def group(rank, axes):
 
 
 def parts(axes):
-    return int(np.prod([size for _, size in axes], dtype=int))
+    return math.prod(size for _, size in axes)
 
 
 def layout_of_map(dev_matrix, tensor_map):
     def axis(a):
         need(0 <= a < len(dev_matrix), "tensor_map names no axis of dev_matrix")
-        stride = int(np.prod(dev_matrix[len(dev_matrix) - a:], dtype=int))
+        stride = math.prod(dev_matrix[len(dev_matrix) - a:])
         return stride, dev_matrix[len(dev_matrix) - a - 1]
     return [[axis(a) for a in (m if isinstance(m, list) else [m] if m != -1 else [])]
             for m in tensor_map]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators on all ranks of their stage, and a training step of them, for execute_plan.py."""
+import math
+
 import numpy as np
 
 from kernels import KERNELS, Site, Tape, Var
@@ -18,7 +20,7 @@ class Oper:
         self.inputs, self.outputs, self.out_dtype = o["inputs"], o["outputs"], o["out_dtype"]
         maps = [[layout_of_map(o["dev_matrix"], m) for m in o[side + "_tensor_map"]]
                 for side in ("in", "out")]
-        need(int(np.prod(o["dev_matrix"])) == ranks, "dev_matrix does not arrange", ranks, "ranks")
+        need(math.prod(o["dev_matrix"]) == ranks, "dev_matrix does not arrange", ranks, "ranks")
         self.in_whole, self.out_whole = (
             [[n * parts(axes) for n, axes in zip(size, layout)] for size, layout in zip(o[key], of)]
             for key, of in (("in_slice", maps[0]), ("out_slice", maps[1])))
@@ -106,7 +108,7 @@ class Run:
         while not outs:
             k, given = found[0][0], [var for _, var in found]
             comms = self.oper.of("forward", "result", k)
-            share = int(np.prod([parts(c["axes"]) for c in comms], dtype=int))
+            share = math.prod(parts(c["axes"]) for c in comms)
             common = self.collect([v.value / share for v in given], comms)
             leaf = [Var(x, tape) for x, tape in zip(common, self.tapes)]
             self.statistics[k] = (given, leaf, [len(tape) for tape in self.tapes], share)

@@ -65,7 +65,7 @@ static bool try_graph(const struct ex_graph_sample *sample, uint64_t seed, uint3
 START_LOOP_TEST(graphs_are_those_of_one_rank, ex_graph_count())
 {
 	const struct ex_graph_sample *s = ex_graph_at((size_t)_i);
-	uint32_t cases = (uint32_t)ex_cases(400) / 8;
+	uint32_t cases = (uint32_t)ex_cases(300) / 8;
 
 	if (test_asked((size_t)_i, s->name))
 		ck_assert(try_graph(s, ex_seed(s->name), cases));

@@ -4,7 +4,8 @@
 Changes single values of plans, of each kind of key some: by a digit, to a neighbour's value, to null, and
 away; a hash in the file is made right again. check PLAN finds those that contradict the rest of the plan,
 --against what is computed anew, --against --search what a search finds anew. AP_SEED chooses the values,
-AP_CASES how many of each kind of key; AP_SHOW=1 lists what is not found.
+AP_CASES how many of each kind of key, AP_SHARE multiplies the share that is tried (1: as SUBJECTS say);
+AP_SHOW=1 lists what is not found.
 """
 import hashlib
 import json
@@ -18,6 +19,7 @@ import tempfile
 PROGRAM, SOURCE = (os.path.abspath(argument) for argument in sys.argv[1:3])
 SEED = int(os.environ.get('AP_SEED', '1'))
 CASES = int(os.environ.get('AP_CASES', '1'))
+SHARE = float(os.environ.get('AP_SHARE', '0.6'))
 SHOW = os.environ.get('AP_SHOW') == '1'
 MODELS = os.path.join(SOURCE, 'models')
 
@@ -168,7 +170,7 @@ class Subject:
         for kind, paths in places.items():
             for path in rng.sample(paths, min(CASES, len(paths))):
                 for change, value in changes(self.plan, path, rng):
-                    if value != at(self.plan, path) and rng.random() < share:
+                    if value != at(self.plan, path) and rng.random() < share * SHARE:
                         self.cases.append((kind, path, change, value))
 
     def hold(self):
@@ -229,7 +231,7 @@ EXPERTS = ['mixtral', '--model-name', 'experts', '--layers', '1', '--hidden', '6
            '--vocabulary', '128', '--batch', '16', '--experts', '4', '--inner', '64', '--kv-heads', '4']
 SMALL = ['--chip=a100-80', '--device-num=8']
 SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
-    ('mix', 'multiple_mix', ['--device-num=8', '--chip=ascend910b'], float(os.environ.get('AP_SHARE', '0.4'))),
+    ('mix', 'multiple_mix', ['--device-num=8', '--chip=ascend910b'], 0.4),
     ('pipe', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--pipeline-stages=2',
                               '--micro-batches=4'], 0.2),
     ('route', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--executor=mindspore-semi-auto'], 0.2),
