@@ -17,7 +17,7 @@
 enum meaning { TP, PP, CP, CP_ALGO, EP, ETP, SP, DP, WORLD, NODES, PER_NODE, MBS, BATCH, VPP,
 	PER_CHUNK, LAYERS,
 	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, FSDP, FSDP2,
-	SHARDING, OVERLAP, BALANCED, MICRO,
+	SHARDING, OVERLAP, BALANCED, DISPATCHER, BACKEND, DEEPEP, MICRO,
 	VOCABULARY, COPIES, ACCUMULATED, OFFSET, FULL, SELECT, GATHERED, MEANINGS, COPIED, NOT_SAID };
 
 static const struct word {
@@ -837,6 +837,25 @@ static void megatron_dealing(struct reader *r)
 	say(r, "enable_parallel_optimizer", level || (!sharded && flag(r, DEALT)) ? "true" : "false");
 }
 
+/* Tokens sent once to each server: by DeepEP, or by HybridEP, which does the same. */
+static void megatron_dispatcher(struct reader *r)
+{
+	const char *type = r->found[DISPATCHER] ? word_of(r, DISPATCHER) : "alltoall";
+	const char *backend = r->found[BACKEND] ? word_of(r, BACKEND) : "deepep";
+
+	if (!type || !backend)
+		return;
+	if (strcmp(type, "flex") != 0) {
+		if (flag(r, DEEPEP))
+			FAULT(r, r->found[DEEPEP],
+				"Megatron takes it beside moe_token_dispatcher_type flex alone");
+		return;
+	}
+	if (strcmp(backend, "deepep") != 0 && strcmp(backend, "hybridep") != 0)
+		WARN(r, r->found[BACKEND], "this dispatcher is taken for deepep");
+	say_text(r, "moe_token_dispatcher_type", "deepep");
+}
+
 /* ---- what MindFormers recomputes ---- */
 
 /* Kinds of recomputation and the layers that have them, as --recompute says them. */
@@ -976,6 +995,7 @@ enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language la
 	(yaml ? mindformers_recompute : megatron_recompute)(&r);
 	if (!yaml) {
 		megatron_dealing(&r);
+		megatron_dispatcher(&r);
 		say(&r, "overlap_grad_reduce", flag(&r, OVERLAP) ? "true" : "false");
 		if (flag(&r, BALANCED))
 			say(&r, "expert_imbalance", "1");

@@ -375,6 +375,7 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->float8 = o->fp8_format >= 0 ? ap_float8_recipe_at((size_t)o->fp8_recipe) : NULL;
 	step->float8_hybrid = o->fp8_format == AP_FP8_HYBRID;
 	step->float8_params = step->float8 && o->fp8_param_gather;
+	step->experts_relayed = o->moe_token_dispatcher_type == AP_DISPATCH_DEEPEP;
 	step->expert_imbalance = fmax(0, o->expert_imbalance);
 	step->gradients_mean = o->gradients_mean;
 	step->alltoall = o->enable_alltoall;

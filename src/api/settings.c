@@ -38,6 +38,8 @@ WORDS(fusion, AP_FUSES(WORD))
 WORDS(fusion_size, "auto", "size", "!index: MindSpore has it for AllReduces alone")
 WORDS(run_phase, AP_RUN_PHASES(WORD))
 WORDS(fp8_format, AP_FP8S(WORD))
+WORDS(dispatcher, AP_DISPATCHERS(WORD) "!flex: deepep says what Megatron's flex does with DeepEP",
+	"!allgather: tokens are sent to the ranks of their experts alone")
 WORDS(unknown_operators, AP_UNKNOWNS(WORD))
 WORDS(optimizer_level, AP_LEVELS(WORD))
 WORDS(communi, "all_group_parallel", "same_server_group_parallel", "no_group_parallel")

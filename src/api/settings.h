@@ -136,6 +136,7 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 #define AP_FUSES(X) X(FUSE_AUTO, "auto") X(FUSE_SIZE, "size") X(FUSE_INDEX, "index")
 #define AP_RUN_PHASES(X) X(RUN_TRAINING, "training") X(RUN_INFERENCE, "inference")
 #define AP_FP8S(X) X(FP8_E4M3, "e4m3") X(FP8_HYBRID, "hybrid")
+#define AP_DISPATCHERS(X) X(DISPATCH_ALLTOALL, "alltoall") X(DISPATCH_DEEPEP, "deepep")
 #define AP_UNKNOWNS(X) X(UNKNOWN_ERROR, "error") X(UNKNOWN_BATCH_PARALLEL, "batch-parallel")
 #define AP_LEVELS(X) X(LEVEL1, "level1") X(LEVEL2, "level2") X(LEVEL3, "level3") \
 	X(LEVEL_NONE, "none") /* of sharding */
@@ -148,6 +149,7 @@ enum { AP_MODES(CONSTANT) };
 enum { AP_FUSES(CONSTANT) };
 enum { AP_RUN_PHASES(CONSTANT) };
 enum { AP_FP8S(CONSTANT) };
+enum { AP_DISPATCHERS(CONSTANT) };
 enum { AP_UNKNOWNS(CONSTANT) };
 enum { AP_LEVELS(CONSTANT) };
 enum { AP_ATTENTIONS(CONSTANT) };

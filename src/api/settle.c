@@ -187,6 +187,24 @@ static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 				"there is no plan to write");
 }
 
+static bool sums_where_it_is_read(const struct ap_settings *o)
+{
+	return ap_route_at((size_t)o->executor)->executor == AP_EXECUTOR_GENERIC;
+}
+
+static void check_dispatcher(struct ap_ctx *ctx, const struct ap_settings *o)
+{
+	if (o->moe_token_dispatcher_type != AP_DISPATCH_DEEPEP)
+		return;
+	if (!sums_where_it_is_read(o))
+		CONTRADICT(moe_token_dispatcher_type, executor,
+			"MindSpore sends tokens to each of their experts; megatron, torchtitan and generic "
+			"have DeepEP");
+	if (o->moe_shared_expert_overlap)
+		CONTRADICT(moe_token_dispatcher_type, moe_shared_expert_overlap,
+			"shared experts run beside alltoall alone");
+}
+
 /* Passes that run as one: where Megatron has none. */
 static void check_passes_beside(struct ap_ctx *ctx, const struct ap_settings *o)
 {
@@ -226,6 +244,7 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
 		check_pipeline(ctx, o);
 		check_passes_beside(ctx, o);
 	}
+	check_dispatcher(ctx, o);
 	check_modes(ctx, o);
 	check_fusions(ctx, o);
 	if (sizes ? !sizes->any && ap_choices_has(sizes, 0) : !o->optimizer_weight_shard_size)
@@ -307,11 +326,6 @@ static bool has_stages(const struct ap_settings *o)
 static bool trains(const struct ap_settings *o)
 {
 	return o->run_phase == AP_RUN_TRAINING;
-}
-
-static bool sums_where_it_is_read(const struct ap_settings *o)
-{
-	return ap_route_at((size_t)o->executor)->executor == AP_EXECUTOR_GENERIC;
 }
 
 static bool computes_in_8_bits(const struct ap_settings *o)

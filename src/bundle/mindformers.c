@@ -455,6 +455,8 @@ static void megatron_degrees(struct words *w)
 	if (h->ep > 1)
 		line(w, "--expert-model-parallel-size %" PRId64 "\n--expert-tensor-parallel-size %" PRId64,
 			h->ep, h->tp);
+	if (h->ep > 1 && w->p->step->experts_relayed)
+		line(w, "--moe-token-dispatcher-type flex\n--moe-enable-deepep");
 	if (h->sp)
 		line(w, "--sequence-parallel");
 	if (h->tp > 1 && h->vocab != AP_VOCAB_CUT)

@@ -8,6 +8,7 @@
 #ifndef AP_COST_COST_H
 #define AP_COST_COST_H
 
+#include "cost/expert_load.h"
 #include "cost/optimizer.h"
 #include "cost/task.h"
 #include "shard/layout.h"
@@ -100,6 +101,8 @@ struct ap_flow {
 	uint32_t sets; /* if made anew: sets recomputed one at a time, each charged with a part */
 	int64_t in_flight; /* copies that a search charges if it is kept and not made anew */
 	int64_t size[AP_MAX_RANK]; /* extents for one micro-batch */
+	struct ap_expert_choice choice; /* tokens on their way to experts or back, each to a block of ranks
+	                                   once; active 0: all else */
 };
 struct ap_move_cost {
 	double forward_s, backward_s; /* per step; backward_s includes making the copy again */

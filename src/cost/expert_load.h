@@ -19,4 +19,22 @@
 /* imbalance: at least 1, or less for none; parts: of the experts. */
 double ap_expert_load(double imbalance, int64_t experts, int64_t parts);
 
+struct ap_expert_choice { /* of a token */
+	int64_t experts, active; /* that it chooses, of how many */
+	int64_t groups, groups_active; /* all of them in so many of the groups; groups 0: anywhere */
+};
+
+/*
+ * In how many of n equal parts of the experts a token has at least one of its own, on average, where all
+ * choices are as likely. Of the N experts of the a groups that it may choose in, E / n are in a part, or
+ * fewer. Chosen without replacement, none of k experts is in a part that has x of N with probability
+ *
+ *   C(N - x, k) / C(N, k) = prod_(i < k) (1 - x / (N - i))
+ *
+ * A part of w = groups / n groups has x = j E / groups of them, with j of the a groups in it:
+ * C(w, j) C(groups - w, a - j) / C(groups, a). A part of a group has x = E / n, if its group is one of the a.
+ * Where neither divides the other, groups say nothing.
+ */
+double ap_expert_parts(const struct ap_expert_choice *c, int64_t parts);
+
 #endif

@@ -13,6 +13,7 @@
 #include "cost/expert_load.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "rule/attr.h"
 #include "shard/reshard.h"
 
 struct steps_cost { /* for one micro-batch */
@@ -170,6 +171,22 @@ static double gather_s(struct ap_pricer *pr, const struct ap_reshard_step *s, in
 		(s->first ? 0 : 2 * copy_s(ap_pricer_machine(pr)->chip, after));
 }
 
+static double reached(const void *of, int64_t parts)
+{
+	return ap_expert_parts(of, parts);
+}
+
+/* Tokens, each of which goes to each of its experts, or to each block of ranks that has any. */
+static double exchange_s(struct ap_pricer *pr, const struct ap_reshard_step *s, double bytes,
+	const struct ap_expert_choice *choice)
+{
+	struct ap_axes axes = {.n = 1, .axis = {s->axis}};
+	struct ap_relay relay = {bytes / (double)choice->active, reached, choice};
+
+	return ap_relay_time_s(ap_pricer_machine(pr), ap_pricer_group(pr, &axes), &relay) +
+		copy_s(ap_pricer_machine(pr)->chip, bytes);
+}
+
 /* One step: SplitByAxis is a StridedSlice; ConcatByAxis an AllGather, followed by Split and Concat
  * unless along the first dimension; PermuteByAxis an AlltoAll with its reordering (formats 5.2).
  * The adjoint has the same copies, with ReduceScatter for AllGather and zero padding for a slice. */
@@ -218,17 +235,23 @@ static void step_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *s
 	out->bytes = step_bytes(s, dtype_bytes);
 }
 
-/* Sums over the steps in order; caches the cost of each. */
+/* Sums over the steps in order; caches the cost of each, but of tokens that are dispatched. */
 static void steps_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *steps, int n,
-	int dtype_bytes, struct steps_cost *out)
+	int dtype_bytes, const struct ap_expert_choice *choice, struct steps_cost *out)
 {
 	struct steps_cost sum = {0};
 
 	for (int i = 0; i < n; i++) {
 		const struct ap_reshard_step *s = &steps[i];
 		uint64_t sig = signature(s, dtype_bytes);
-		struct remembered *r = recall(pr, s->before, sig);
+		struct remembered *r;
 
+		if (choice->active && s->move == AP_MOVE_ALLTOALL) {
+			sum.forward_s += exchange_s(pr, s, (double)s->before * dtype_bytes, choice);
+			sum.bytes += step_bytes(s, dtype_bytes);
+			continue;
+		}
+		r = recall(pr, s->before, sig);
 		if (r->before != s->before || r->signature != sig) {
 			pr->filled += r->signature == 0;
 			*r = (struct remembered){.before = s->before, .signature = sig};
@@ -242,13 +265,14 @@ static void steps_cost_make(struct ap_pricer *pr, const struct ap_reshard_step *
 }
 
 static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
-	const struct ap_reshard_end *b, int dtype_bytes)
+	const struct ap_reshard_end *b, int dtype_bytes, const struct ap_expert_choice *choice)
 {
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
 	struct steps_cost back;
 
 	steps_cost_make(pr, steps,
-		ap_reshard_back(b, a, ap_reshard_ways(ap_pricer_step(pr)), steps), dtype_bytes, &back);
+		ap_reshard_back(b, a, ap_reshard_ways(ap_pricer_step(pr)), steps), dtype_bytes, choice,
+		&back);
 	return back.forward_s;
 }
 
@@ -304,11 +328,11 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 		return;
 	load = f->uneven ? flow_load(f, &a->layout, &b->layout) : 1;
 	out->element_bytes = n > 0 ? element_bytes(f, steps, n) : 0;
-	steps_cost_make(pr, steps, n, n > 0 ? out->element_bytes : bytes, &sum);
+	steps_cost_make(pr, steps, n, n > 0 ? out->element_bytes : bytes, &f->choice, &sum);
 	out->forward_s = load * times * sum.forward_s;
 	if (f->grad)
 		out->backward_s = load * (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
-			sum.adjoint_s : back_s(pr, a, b, wide));
+			sum.adjoint_s : back_s(pr, a, b, wide, &f->choice));
 	out->bytes = sum.bytes;
 	if (f->again && n > 0)
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
@@ -338,6 +362,27 @@ void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const stru
 	ap_move_cost_between(pr, f, &from, &to, out);
 }
 
+/* Whose experts an operand of a node brings tokens to, or what these made of them back. */
+static void choose(const struct ap_graph *g, ap_id node, uint32_t operand, struct ap_expert_choice *out)
+{
+	ap_id from = g->tensor[g->node[node].in[operand]].producer;
+	bool there = from != AP_NONE && !strcmp(g->node[from].type, "MoeDispatch");
+	const struct ap_node *n = &g->node[there ? from : node];
+	const struct ap_shape *chosen;
+	int64_t groups = ap_attr_int(&n->attrs, "expert_groups", 0);
+	int64_t active = ap_attr_int(&n->attrs, "expert_groups_active", 0);
+
+	if (!there && (strcmp(n->type, "MoeCombine") != 0 || operand != 0))
+		return;
+	chosen = &g->tensor[n->in[1]].shape;
+	*out = (struct ap_expert_choice){.experts = g->tensor[g->node[node].in[operand]].shape.dim[1],
+		.active = chosen->dim[chosen->rank - 1]};
+	if (active < 1 || groups <= active || groups > out->experts || out->experts % groups)
+		return;
+	out->groups = groups;
+	out->groups_active = active;
+}
+
 void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
 	const struct ap_step *step, struct ap_flow *out)
 {
@@ -360,6 +405,8 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->sharers = in->sharers;
 	out->sets = tasks[node].recompute_sets;
 	out->in_flight = tasks[node].in_flight;
+	if (step->experts_relayed)
+		choose(g, node, operand, &out->choice);
 	for (int d = 0; d < t->shape.rank; d++) {
 		out->size[d] = t->shape.dim[d];
 		if (t->batch >> d & 1)

@@ -247,6 +247,37 @@ double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct a
 	return worst;
 }
 
+static double relayed_s(const struct call *x, const struct ap_relay *relay)
+{
+	double longest = 0, latency = 0;
+
+	for (int l = 0; l < x->m->nlevel; l++) {
+		double members = x->s->members[l], blocks = reach(x, l) / members;
+		double parts = relay->reached(relay->of, (int64_t)(x->size / members));
+		double bytes = x->bytes * parts * (1 - 1 / blocks);
+
+		if (blocks <= 1)
+			continue;
+		latency += (blocks - 1) * x->m->level[l].latency_s;
+		if (bytes / rank_Bps(x, l) > longest)
+			longest = bytes / rank_Bps(x, l);
+	}
+	return latency + longest;
+}
+
+double ap_relay_time_s(const struct ap_machine *m, const struct ap_group *g, const struct ap_relay *relay)
+{
+	double worst = 0;
+
+	for (int i = 0; i < g->nshape && g->size > 1; i++) {
+		struct call x = {m, &g->shape[i], AP_COLL_ALLTOALL, (double)g->size, relay->bytes};
+		double t = m->chip->collective_fixed_s + relayed_s(&x, relay);
+
+		worst = t > worst ? t : worst;
+	}
+	return worst;
+}
+
 enum { CHUNK = 256 }; /* blocks counted in one scan */
 
 struct sends {

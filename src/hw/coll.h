@@ -18,6 +18,22 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c);
 double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
 	double bytes, const char **algorithm);
 
+/* What a rank has for others of its group, of which several may need the same. */
+struct ap_relay {
+	double bytes; /* of a rank, each counted once */
+	double (*reached)(const void *of, int64_t parts); /* if the group is in so many equal parts: in how
+	                                                     many of them a byte is needed, on average */
+	const void *of;
+};
+
+/*
+ * Seconds of an exchange in which what several ranks of a block need goes to it once, to the rank there that
+ * lies as the sender in its own block, and on to the others from there, while more is coming. So across each
+ * level each part of the group below it gets once what is needed in it, but where it already is, and the
+ * level that takes longest decides.
+ */
+double ap_relay_time_s(const struct ap_machine *m, const struct ap_group *g, const struct ap_relay *relay);
+
 /* Seconds for every rank of stage `from` to send bytes to its counterpart in stage `to`, all at
  * once; the slowest pair decides. 0 if from equals to or bytes is 0. O(ndev levels). */
 double ap_send_time_s(const struct ap_machine *m, uint32_t from, uint32_t to, double bytes);

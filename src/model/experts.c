@@ -294,6 +294,13 @@ static ap_id shared_narrow(const struct experts *l, const char *scope, const cha
  * is added to the scores they are chosen by. */
 static const double TRAINED_BY_LOSS = 1.52, BIASED = 1.04;
 
+/* States that a token's experts are in some of their groups. */
+static void limit(const struct ap_experts *p, struct ap_model_op *op)
+{
+	op->attr[op->nattr++] = (struct ap_attr)AP_MODEL_INT("expert_groups", p->groups);
+	op->attr[op->nattr++] = (struct ap_attr)AP_MODEL_INT("expert_groups_active", p->groups_active);
+}
+
 /* Tokens are moved to places of their experts and back, without products. *beside, unless NULL: what the
  * shared expert makes of them meanwhile; operators run in the order in which they are added. */
 static ap_id moved_beside(const struct experts *l, const char *scope, const char *param, ap_id x,
@@ -312,10 +319,15 @@ static ap_id moved_beside(const struct experts *l, const char *scope, const char
 			AP_MODEL_REAL("imbalance", p->selection_bias ? BIASED : TRAINED_BY_LOSS)}};
 	struct ap_model_op back = {.scope = scope, .type = "MoeCombine", .nin = 3, .nattr = 2,
 		.attr = {there.attr[0], there.attr[1]}};
+	bool limited = p->groups > p->groups_active;
 	ap_id weights, which = rate(l, router, param, x, &weights), y;
 
 	if (l->dtype != AP_FLOAT32)
 		weights = ap_model_cast(m, router, weights, l->dtype, "weights.cast");
+	if (limited) {
+		limit(p, &there);
+		limit(p, &back);
+	}
 	there.in[0] = ap_model_reshape(m, scope, x, l->tokens, "tokens");
 	there.in[1] = which;
 	y = ap_model_op_one(m, there, "dealt", at_experts);

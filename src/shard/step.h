@@ -133,6 +133,7 @@ struct ap_step {
 	                                          they do not */
 	bool float8_hybrid; /* gradients in e5m2, else all in e4m3 */
 	bool float8_params; /* weights of these products are stored, and gathered, in 8 bits */
+	bool experts_relayed; /* a token goes once to each server that has any of its experts */
 	double expert_imbalance; /* of experts without a capacity, at least 1; 0: as the graph says */
 	bool gradients_mean; /* summed gradients are divided by the size of their group */
 	bool alltoall; /* redistribution may use AlltoAll, else AllGather and Split */

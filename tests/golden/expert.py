@@ -59,7 +59,7 @@ ARGUMENTS = {
     "--decoder-first-pipeline-num-layers": NUMBER, "--decoder-last-pipeline-num-layers": NUMBER,
     "--use-distributed-optimizer": "", "--overlap-grad-reduce": "", "--overlap-param-gather": "",
     "--recompute-granularity": "full|selective", "--recompute-method": "uniform|block",
-    "--overlap-moe-expert-parallel-comm": "",
+    "--overlap-moe-expert-parallel-comm": "", "--moe-token-dispatcher-type": "flex", "--moe-enable-deepep": "",
     "--recompute-modules": "(core_attn|layernorm|mlp|moe|shared_experts|moe_act)( (core_attn|layernorm|mlp|moe|moe_act))*",
     "--fp8-format": "e4m3|hybrid", "--fp8-recipe": "tensorwise|delayed|mxfp8|blockwise", "--fp8-param-gather": "",
     "--recompute-num-layers": NUMBER, "--distribute-saved-activations": "",

@@ -22,6 +22,7 @@ CASES = [  # dp, tp, cp, ep, etp
 ]
 
 OWN = [(8, 1, 1, 8, 1), (4, 2, 1, 4, 2)]
+RELAYED = [(8, 1, 1, 8, 1), (16, 1, 1, 16, 1), (8, 2, 1, 8, 2), (4, 2, 1, 8, 1)]
 UNEVEN = [(8, 1, 1, 1, 1), (8, 1, 1, 8, 1), (16, 1, 1, 16, 1), (4, 2, 1, 4, 2), (4, 2, 1, 8, 1), (2, 1, 4, 8, 1)]
 
 
@@ -90,6 +91,18 @@ def check(folder, dp, tp, cp, ep, etp):
         assert size == dp * tp * cp // (ep * etp), f"{o['name']}: gradients among {size} devices"
 
 
+def check_relayed(folder, dp, tp, cp, ep, etp):
+    """DeepEP sends the same tokens to the same experts: what differs are times of redistributions, shorter or equal."""
+    plain = evaluate(folder, dp, tp, cp, ep, etp, "--devices-per-server", "4")
+    plan = evaluate(folder, dp, tp, cp, ep, etp, "--devices-per-server", "4", "--moe-token-dispatcher-type", "deepep")
+    assert plain["operators"] == plan["operators"] and len(plain["redistributions"]) == len(plan["redistributions"])
+    for a, b in zip(plain["redistributions"], plan["redistributions"]):
+        of_tokens = a["tensor"].endswith(("dealt", "narrow")) and a["steps"]
+        for key in "forward_s", "backward_s":
+            assert b[key] < a[key] if of_tokens else b[key] == a[key], f"{a['tensor']}: {key} {b[key]}, of {a[key]}"
+    assert plan["prediction"]["step_time_s"] < plain["prediction"]["step_time_s"]
+
+
 def check_mindspore(folder, dp, tp, cp, ep, etp):
     """Operators of MindSpore alone, which exchange the same bytes for each product that reads them."""
     config = {"model_type": "mixtral", "hidden_size": H, "intermediate_size": F, "num_hidden_layers": LAYERS,
@@ -114,7 +127,7 @@ def check_mindspore(folder, dp, tp, cp, ep, etp):
 
 def main():
     failed = 0
-    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven), ("1", OWN, check_mindspore):
+    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven), ("1", RELAYED, check_relayed), ("1", OWN, check_mindspore):
         with tempfile.TemporaryDirectory() as folder:
             run("model", "mixtral", "--layers", str(LAYERS), "--hidden", str(H), "--inner", str(F), "--heads", "8",
                 "--kv-heads", "8", "--experts", str(E), "--active", str(K), "--sequence", str(S), "--batch", str(B),
@@ -125,7 +138,7 @@ def main():
                 except AssertionError as e:
                     failed += 1
                     print(f"dp={case[0]} tp={case[1]} cp={case[2]} ep={case[3]} etp={case[4]}: {e}")
-    print(f"{len(CASES) + len(UNEVEN) + len(OWN)} cases, {failed} failed")
+    print(f"{len(CASES) + len(UNEVEN) + len(RELAYED) + len(OWN)} cases, {failed} failed")
     sys.exit(failed > 0)
 
 

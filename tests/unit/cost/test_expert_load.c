@@ -57,3 +57,66 @@ START_TEST(excess_shrinks_as_the_spread_of_dealt_loads)
 	}
 }
 END_TEST
+
+/* The mean, over all sets of k experts in a of the groups, of the parts that a set is in. */
+static double counted(const struct ap_expert_choice *c, int64_t parts)
+{
+	int64_t each = c->groups ? c->experts / c->groups : c->experts, all = 0, sets = 0;
+
+	for (unsigned allowed = 0; allowed < 1u << (c->groups ? c->groups : 1); allowed++) {
+		if (__builtin_popcount(allowed) != (c->groups ? c->groups_active : 1))
+			continue;
+		for (unsigned set = 0; set < 1u << c->experts; set++) {
+			unsigned met = 0;
+			bool legal = __builtin_popcount(set) == c->active;
+
+			for (int64_t e = 0; legal && e < c->experts; e++)
+				if (set >> e & 1) {
+					legal = allowed >> (e / each) & 1;
+					met |= 1u << (e * parts / c->experts);
+				}
+			sets += legal;
+			all += legal ? __builtin_popcount(met) : 0;
+		}
+	}
+	return (double)all / (double)sets;
+}
+
+/* Tokens go to each part that has any of their experts once. */
+START_TEST(parts_that_a_token_reaches_are_those_counted)
+{
+	static const struct ap_expert_choice choices[] = {
+		{.experts = 8, .active = 2}, {.experts = 12, .active = 1}, {.experts = 12, .active = 5},
+		{.experts = 12, .active = 12}, {.experts = 12, .active = 3, .groups = 4, .groups_active = 2},
+		{.experts = 12, .active = 4, .groups = 6, .groups_active = 3},
+		{.experts = 12, .active = 2, .groups = 2, .groups_active = 1},
+		{.experts = 16, .active = 4, .groups = 8, .groups_active = 4},
+		{.experts = 16, .active = 4, .groups = 4, .groups_active = 4},
+		{.experts = 16, .active = 3, .groups = 8, .groups_active = 2},
+	};
+
+	for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+		for (int64_t parts = 1; parts <= choices[i].experts; parts++) {
+			int64_t groups = choices[i].groups;
+
+			if (choices[i].experts % parts || (groups && groups % parts && parts % groups))
+				continue;
+			ck_assert_double_eq_tol(ap_expert_parts(&choices[i], parts),
+				counted(&choices[i], parts), 1e-12);
+		}
+}
+END_TEST
+
+/* DeepSeek-V3: 8 of 256 experts, in 4 of 8 groups, over 8 servers and 64 devices. */
+START_TEST(limited_tokens_reach_few_servers)
+{
+	const struct ap_expert_choice limited = {256, 8, 8, 4}, anywhere = {256, 8, 0, 0};
+
+	/* 4 (1 - C(96, 8) / C(128, 8)), 8 (1 - C(224, 8) / C(256, 8)) */
+	ck_assert_double_eq_tol(ap_expert_parts(&limited, 8), 3.6290109244, 1e-9);
+	ck_assert_double_eq_tol(ap_expert_parts(&anywhere, 8), 5.2946520004, 1e-9);
+	ck_assert_double_lt(ap_expert_parts(&limited, 64), ap_expert_parts(&anywhere, 64));
+	ck_assert_double_lt(ap_expert_parts(&anywhere, 64), 8);
+	ck_assert_double_eq(ap_expert_parts(&limited, 1), 1);
+}
+END_TEST

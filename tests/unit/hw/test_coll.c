@@ -290,3 +290,40 @@ START_TEST(time_is_positive_finite_and_grows)
 	}
 }
 END_TEST
+
+static double wanted_in(const void *of, int64_t parts)
+{
+	return fmin((double)parts, *(const double *)of);
+}
+
+/* What each rank needs goes over a network once to each server that has some who need it, and there to as many. */
+START_TEST(relayed_bytes_cross_a_level_once)
+{
+	const struct ap_machine *m = make_machine(32, 8, "a100-80");
+	const double most = 3, few = 1, alone = 2, all = 32, S = 1 << 30;
+	struct ap_relay relay = {S, wanted_in, &most};
+	struct ap_axes set = {0};
+	struct ap_group g;
+	double net_Bps = m->level[1].bandwidth_Bps * m->level[1].efficiency;
+	double in_Bps = m->level[0].bandwidth_Bps * m->level[0].efficiency;
+	double latency = 3 * m->level[1].latency_s + 7 * m->level[0].latency_s + m->chip->collective_fixed_s;
+
+	if (m->level[1].kind == AP_LINK_BUS)
+		net_Bps /= 8;
+	ap_axes_add(&set, (struct ap_axis){1, 32});
+	ap_group_make(ctx.arena, m, &set, &g);
+	/* 3 of 4 servers, of which the own one is one as often as any: 9/4 times; there 3 of 32 ranks in all */
+	ASSERT_CLOSE(ap_relay_time_s(m, &g, &relay), latency + fmax(S * 3 * 3 / 4 / net_Bps, S * 3 * 7 / 8 / in_Bps));
+	relay.of = &few;
+	ASSERT_CLOSE(ap_relay_time_s(m, &g, &relay), latency + fmax(S * 3 / 4 / net_Bps, S * 7 / 8 / in_Bps));
+	relay.of = &all; /* in each server by all: inside 32 times, over the network 4 */
+	ASSERT_CLOSE(ap_relay_time_s(m, &g, &relay), latency + fmax(S * 3 / net_Bps, S * 28 / in_Bps));
+	/* inside a server alone */
+	set = (struct ap_axes){0};
+	ap_axes_add(&set, (struct ap_axis){1, 8});
+	ap_group_make(ctx.arena, m, &set, &g);
+	relay.of = &alone;
+	ASSERT_CLOSE(ap_relay_time_s(m, &g, &relay), m->chip->collective_fixed_s + 7 * m->level[0].latency_s +
+		S * 2 * 7 / 8 / in_Bps);
+}
+END_TEST
