@@ -56,8 +56,8 @@ AUTOPAR_API void autopar_destroy(struct autopar *a);
 
 /* Sets a setting by its name, as in --config and `autopar-plan list settings`: "device_num" to "8".
  * Accepts all settings of search and evaluate except files to write, what the program prints, and
- * time_limit (use autopar_stop()). The last value counts. AUTOPAR_USAGE for an unknown name or an
- * invalid value; contradictions between settings are reported by a search. */
+ * time_limit (use autopar_stop()), with one value each. The last one counts. AUTOPAR_USAGE for an unknown
+ * name or an invalid value; contradictions between settings are reported by a search. */
 AUTOPAR_API enum autopar_status autopar_set(struct autopar *a, const char *name, const char *value);
 
 /* Sets the members of a JSON object, as in --config, that autopar_set() has not set.

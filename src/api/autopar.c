@@ -363,7 +363,7 @@ static enum ap_status read_inputs(struct making *m)
 	else
 		p->set.strategy_ckpt_load_file = a->named.strategy.path;
 	AP_TRY(ap_settings_settle(&p->ctx, &p->set));
-	AP_TRY(ap_settings_one(&p->ctx, &p->set, m->use, "a plan"));
+	AP_TRY(ap_settings_one(&p->ctx, &p->set, AP_FOR_evaluate, "the library"));
 	AP_TRY(ap_settings_note(&p->ctx, &p->set, m->use));
 	if (!a->named.graph.path)
 		return ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL, "there is no graph");
@@ -630,9 +630,9 @@ static enum ap_status write_memory(struct reading *r)
 	ap_str_init(&r->text, p->arena);
 	if (!strcmp(r->output, "summary")) {
 		if (json)
-			ap_emit_summary_json(&p->planning.plan, ap_str_take, &r->text);
+			ap_emit_summary_json(&p->planning.plan, NULL, ap_str_take, &r->text);
 		else
-			ap_emit_summary(&p->planning.plan, &r->text);
+			ap_emit_summary(&p->planning.plan, NULL, &r->text);
 		return AP_OK;
 	}
 	if (!row)

@@ -279,15 +279,21 @@ enum ap_status ap_planning_check(struct ap_writing *to, unsigned use, struct ap_
 	return ap_bundle_template(to->ctx, to->set, &p->made.op_template);
 }
 
+/* Outputs that depend on the inputs. */
+static enum ap_status begin_outputs(struct ap_writing *to, struct ap_planning *p)
+{
+	AP_TRY(ap_plan_check_stages(to, p->in.machine->nstage));
+	if (to->set->strategy_ckpt_save_file || to->set->bundle)
+		AP_TRY(ap_ckpt_check_names(to->ctx, p->in.graph, !to->set->only_trainable_params));
+	return ap_bundle_begin(to);
+}
+
 enum ap_status ap_planning_begin(struct ap_writing *to, const struct ap_sources *src, unsigned use,
 	struct ap_planning *p)
 {
 	AP_TRY(ap_inputs_make(to->ctx, to->set, src, use, &p->in));
 	AP_TRY(ap_inputs_give(to->ctx, to->set, src, use, &p->in));
-	AP_TRY(ap_plan_check_stages(to, p->in.machine->nstage));
-	if (to->set->strategy_ckpt_save_file || to->set->bundle)
-		AP_TRY(ap_ckpt_check_names(to->ctx, p->in.graph, !to->set->only_trainable_params));
-	return ap_bundle_begin(to);
+	return begin_outputs(to, p);
 }
 
 /* Compares the memory of a plan that was not searched with the limit. */
@@ -313,10 +319,9 @@ static enum ap_status check_memory(struct ap_ctx *ctx, const struct ap_settings 
 	return AP_INFEASIBLE;
 }
 
-enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *src, unsigned use,
+static enum ap_status make_plan(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use,
 	struct ap_planning *p)
 {
-	struct ap_ctx *ctx = to->ctx;
 	enum ap_status st;
 
 	ap_ctx_phase(ctx, use == AP_FOR_search ? "planning" : "evaluating");
@@ -324,14 +329,40 @@ enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *
 	if (p->found.arena)
 		ap_arena_own(ctx->arena, p->found.arena);
 	if (st == AP_OK && p->in.counts)
-		st = check_memory(ctx, to->set, use, &p->plan);
-	if (st == AP_INFEASIBLE && use == AP_FOR_search && !to->set->quiet)
-		ap_relax_report(ctx, to->set, src, &p->in, p->found.steps);
+		st = check_memory(ctx, set, use, &p->plan);
 	p->made.plan = &p->plan;
-	if (st == AP_OK && to->set->problem_out && !p->made.problem) /* no table was needed so
-	                                                                far */
-		return ap_drive_table(ctx, &p->in.request, &p->made.problem);
 	return st;
+}
+
+/* The table, where none was needed so far. */
+static enum ap_status make_table(struct ap_writing *to, struct ap_planning *p)
+{
+	return to->set->problem_out && !p->made.problem
+		? ap_drive_table(to->ctx, &p->in.request, &p->made.problem) : AP_OK;
+}
+
+enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *src, unsigned use,
+	struct ap_planning *p)
+{
+	enum ap_status st = make_plan(to->ctx, to->set, use, p);
+
+	if (st == AP_INFEASIBLE && use == AP_FOR_search && !to->set->quiet)
+		ap_relax_report(to->ctx, to->set, src, &p->in, p->found.steps);
+	return st == AP_OK ? make_table(to, p) : st;
+}
+
+enum ap_status ap_planning_try(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_planning *p)
+{
+	AP_TRY(ap_inputs_make(ctx, set, src, AP_FOR_search, &p->in));
+	AP_TRY(ap_inputs_give(ctx, set, src, AP_FOR_search, &p->in));
+	return make_plan(ctx, set, AP_FOR_search, p);
+}
+
+enum ap_status ap_planning_take(struct ap_writing *to, struct ap_planning *p)
+{
+	AP_TRY(begin_outputs(to, p));
+	return p->plan.search.status == AP_PLAN_STOPPED ? AP_OK : make_table(to, p);
 }
 
 struct writing {
@@ -352,9 +383,9 @@ static enum ap_status write_all(struct writing *w)
 		return st;
 	ap_str_init(&summary, w->to->ctx->arena);
 	if (set->json)
-		ap_emit_summary_json(w->made->plan, ap_str_take, &summary);
+		ap_emit_summary_json(w->made->plan, w->made->tries, ap_str_take, &summary);
 	else if (!set->quiet)
-		ap_emit_summary(w->made->plan, &summary);
+		ap_emit_summary(w->made->plan, w->made->tries, &summary);
 	if (!taken && summary.len)
 		AP_TRY(ap_out_text(w->to, summary.s, summary.len));
 	AP_TRY(ap_out_commit(w->to));

@@ -6,6 +6,7 @@
 #include "api/outputs.h"
 #include "api/request.h"
 #include "problem/problem.h"
+#include "report/summary.h"
 
 struct ap_op_template;
 
@@ -13,6 +14,7 @@ struct ap_made { /* what a search or an evaluation made */
 	const struct ap_plan *plan;
 	const struct ap_problem *problem; /* NULL if not asked for, or stopped before */
 	const struct ap_op_template *op_template; /* of operator strategies; NULL: none given */
+	const struct ap_tries *tries; /* the combinations of settings, of which this is one; NULL: the only */
 };
 
 /* ap_out_check() and a check of the bundle's folder. */
@@ -52,6 +54,15 @@ enum ap_status ap_planning_begin(struct ap_writing *to, const struct ap_sources 
  * would fit. An evaluated plan that does not fit is a warning. */
 enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *src, unsigned use,
 	struct ap_planning *p);
+
+/* A search without the outputs and without advice where nothing fits: inputs and plan under set, as the two
+ * above make them. */
+enum ap_status ap_planning_try(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_planning *p);
+
+/* What is left to do for a plan that was tried, to be written under to->set: outputs are checked, the bundle
+ * is locked, and the table is made if it is asked for. */
+enum ap_status ap_planning_take(struct ap_writing *to, struct ap_planning *p);
 
 /* Writes the summary and all files, or nothing. If memory runs out, frees the search's memory and
  * makes the plan again. *rest: the summary if a file takes standard output, else "". AP_STOPPED:

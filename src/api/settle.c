@@ -182,6 +182,10 @@ static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 	if (o->parallel_mode == AP_MODE_STAND_ALONE)
 		CONTRADICT(min_devices, parallel_mode, "it is a mode of one device");
 	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (o->among[i] && i != AP_SET_device_num)
+			(void)ap_settings_contradict(ctx, o, AP_SET_min_devices, (enum ap_setting_id)i,
+				"it takes one value");
+	for (int i = 0; i < AP_SET_COUNT; i++)
 		if (ap_setting_at(i)->type >= AP_SET_OUTPUT && ap_setting_given(o, (enum ap_setting_id)i))
 			(void)ap_settings_contradict(ctx, o, AP_SET_min_devices, (enum ap_setting_id)i,
 				"there is no plan to write");
@@ -533,13 +537,16 @@ static enum ap_status check_recompute(struct ap_ctx *ctx, const struct ap_settin
 enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses,
 	const char *who)
 {
-	if (uses & AP_FOR_DECIDERS)
+	bool lists = uses & AP_FOR_search;
+
+	if (uses & AP_FOR_plan)
 		return AP_OK;
 	for (int i = 0; i < AP_SET_COUNT; i++)
-		if (o->among[i] && ap_setting_at(i)->uses & uses &&
+		if (o->among[i] && ap_setting_at(i)->uses & uses && !(lists && o->among[i]->n) &&
 			!strchr(o->name[i], ' ')) /* it is not implied */
-			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-				"%s: %s takes one value; plan decides among several",
+			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, lists
+				? "%s: %s tries listed values; plan decides what is open"
+				: "%s: %s takes one value; plan and search decide among several",
 				ap_setting_said(ctx, o, (enum ap_setting_id)i), who);
 	return ap_diag_status(ctx->diag);
 }

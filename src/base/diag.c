@@ -194,6 +194,35 @@ void ap_diag_forget(struct ap_diag *d, const struct ap_diag_mark *m)
 	memcpy(d->count, m->count, sizeof d->count);
 }
 
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+void ap_diag_pass_on(struct ap_diag *to, const struct ap_diag *from)
+{
+	size_t n = to->messages.n;
+
+	for (size_t i = 0; i < from->messages.n; i++) {
+		const struct message *m = &from->messages.v[i];
+		struct ap_where where = {m->file, m->line, m->col, m->pointer, m->oper};
+		bool known = false;
+
+		for (size_t k = 0; k < n && !known; k++) {
+			const struct message *other = &to->messages.v[k];
+
+			known = m->level == other->level && m->line == other->line && m->col == other->col &&
+				is_same(m->file, other->file) && is_same(m->oper, other->oper) &&
+				is_same(m->text, other->text);
+		}
+		if (known)
+			continue;
+		(void)ap_diag_add(to, m->level, from->first, &where, m->check, "%s", m->text);
+		for (int f = 0; f < m->nfigure; f++)
+			ap_diag_figure(to, m->figure[f].name, m->figure[f].value);
+	}
+}
+
 size_t ap_diag_count(const struct ap_diag *d, enum ap_level level)
 {
 	return d->count[level];

@@ -49,6 +49,9 @@ struct ap_diag_mark {
 struct ap_diag_mark ap_diag_mark(const struct ap_diag *d);
 void ap_diag_forget(struct ap_diag *d, const struct ap_diag_mark *m);
 
+/* Adds the messages of another sink that this one does not have yet. */
+void ap_diag_pass_on(struct ap_diag *to, const struct ap_diag *from);
+
 /* Makes names from files safe to print: control characters, bidi controls and invalid UTF-8 escaped
  * (\n, \x1b, \u202e), cut to 80 characters with "...". In the sink's arena. */
 const char *ap_diag_name(struct ap_diag *d, const char *raw);

@@ -9,6 +9,7 @@
 #include "api/against.h"
 #include "api/catalogue.h"
 #include "api/check.h"
+#include "api/combine.h"
 #include "api/compare.h"
 #include "api/convert.h"
 #include "api/model.h"
@@ -77,26 +78,30 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	const struct ap_settings *set = run->set;
 	const struct ap_named named = ap_run_inputs(run, run->cli->narg ? run->cli->arg[0] : set->config,
 		strategy);
-	struct ap_planning p;
+	struct ap_planning one, *p = &one;
 	struct ap_sources src;
 	const char *rest;
 	enum ap_status st, written;
 
 	if (set->time_limit > 0)
 		ap_stop_after(set->time_limit);
-	AP_TRY(ap_planning_check(&run->to, use, &p));
+	AP_TRY(ap_planning_check(&run->to, use, p));
 	AP_TRY(ap_sources_read(&run->ctx, set, &named, &src));
 	if (set->time_limit == 0)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
 			"--time-limit 0 leaves no time for a plan");
 	if (set->min_devices)
 		return min_devices(run, &src);
-	AP_TRY(ap_planning_begin(&run->to, &src, use, &p));
-	st = ap_planning_make(&run->to, &src, use, &p);
+	if (ap_combine_asked(set)) {
+		st = ap_combine(&run->to, &src, &one, &p);
+	} else {
+		AP_TRY(ap_planning_begin(&run->to, &src, use, p));
+		st = ap_planning_make(&run->to, &src, use, p);
+	}
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	run->to.hurry = ap_stop_signal();
-	written = ap_planning_write(&run->to, &p, &rest);
+	written = ap_planning_write(&run->to, p, &rest);
 	fputs(rest, stderr);
 	return written == AP_OK ? st : written;
 }

@@ -439,7 +439,25 @@ static void add_moves(struct ap_str *out, const struct ap_plan *p, struct ap_dia
 	}
 }
 
-void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
+static void add_tries(struct ap_str *out, const struct ap_tries *tries)
+{
+	char buf[32];
+
+	ap_str_add(out, "\ncombinations of settings, of which the fastest is taken, step and memory:\n");
+	for (size_t i = 0; i < tries->n; i++) {
+		const struct ap_tried *t = &tries->v[i];
+
+		if (t->why) {
+			ap_str_addf(out, "%10s  %10s   %s: %s\n", "-", "-", t->label, t->why);
+			continue;
+		}
+		ap_str_addf(out, "%10s  ", ap_format_seconds(t->step_time_s, buf));
+		ap_str_addf(out, "%10s %c %s\n", ap_format_bytes(t->memory_bytes, buf), t->taken ? '*' : ' ',
+			t->label);
+	}
+}
+
+void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, struct ap_str *out)
 {
 	const struct ap_machine *m = p->machine;
 	struct ap_diag *names = ap_diag_create(out->arena, false);
@@ -465,6 +483,8 @@ void ap_emit_summary(const struct ap_plan *p, struct ap_str *out)
 	add_operators(out, p, names);
 	add_moves(out, p, names);
 	ap_summary_differs(out, p);
+	if (tries)
+		add_tries(out, tries);
 }
 
 /* ---- JSON ---- */
@@ -498,7 +518,31 @@ static void write_top(struct ap_plan_writer *pw)
 	ap_jw_end(&pw->w);
 }
 
-void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user)
+static void write_tries(struct ap_jw *w, const struct ap_tries *tries)
+{
+	ap_jw_karr(w, "combinations");
+	for (size_t i = 0; i < tries->n; i++) {
+		const struct ap_tried *t = &tries->v[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kobj_flat(w, "settings");
+		for (uint32_t s = 0; s < t->nsetting; s++)
+			ap_jw_kraw(w, t->setting[s].name, t->setting[s].value);
+		ap_jw_end(w);
+		if (t->why) {
+			ap_jw_kstr(w, "why_not", t->why);
+		} else {
+			ap_jw_knum(w, "step_time_s", t->step_time_s);
+			ap_jw_kint(w, "memory_bytes", t->memory_bytes);
+		}
+		ap_jw_kbool(w, "taken", t->taken);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries, ap_write_fn *write,
+	void *user)
 {
 	struct ap_plan_writer pw = {.p = p};
 	uint32_t pinned = ap_plan_pinned(p);
@@ -531,6 +575,8 @@ void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *use
 	}
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
+	if (tries)
+		write_tries(&pw.w, tries);
 	ap_jw_end(&pw.w);
 	ap_jw_finish(&pw.w);
 }

@@ -7,11 +7,28 @@
 
 struct ap_str;
 
+struct ap_tried { /* a combination of settings that a search tried */
+	const char *label; /* "pipeline_stages 2, micro_batches 4" */
+	uint32_t nsetting; /* those that differ between combinations */
+	const struct ap_setting *setting;
+	double step_time_s; /* of its plan */
+	int64_t memory_bytes;
+	const char *why; /* there is no plan; NULL: there is one */
+	bool taken;
+};
+
+struct ap_tries {
+	size_t n;
+	const struct ap_tried *v;
+};
+
 /* The summary as text (devices, search status, objective and bound, step time, memory against
  * capacity by kind, gain over baselines, operators not pinned by the checkpoint, most expensive
- * operators and redistributions), and as one JSON object for --json. */
-void ap_emit_summary(const struct ap_plan *p, struct ap_str *out);
-void ap_emit_summary_json(const struct ap_plan *p, ap_write_fn *write, void *user);
+ * operators and redistributions), and as one JSON object for --json. tries: the combinations of settings of
+ * which p is one; NULL: there were no others. */
+void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, struct ap_str *out);
+void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries, ap_write_fn *write,
+	void *user);
 
 /* A line about the route's decisions, and a table of the costliest; nothing if it decides
  * nothing. */

@@ -223,8 +223,8 @@ START_TEST(picked)
 	ck_assert_int_eq(ap_settings_settle(&ctx, &one), AP_OK);
 	ck_assert_int_eq(one.pipeline_segments, 1);
 	ck_assert_int_eq(ap_settings_one(&ctx, &one, AP_FOR_evaluate, "evaluate"), AP_USAGE);
-	ck_assert_ptr_nonnull(strstr(messages(&ctx), "pipeline_stages 1..4: evaluate takes one value; plan decides "
-		"among several"));
+	ck_assert_ptr_nonnull(strstr(messages(&ctx), "pipeline_stages 1..4: evaluate takes one value; plan and search "
+		"decide among several"));
 	ctx_destroy(&ctx);
 }
 END_TEST

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_write.h"
 #include "unit.h"
 
 static const char *render(const struct ap_ctx *ctx, enum ap_level least, size_t max)
@@ -202,6 +203,43 @@ START_TEST(what_is_forgotten_was_not_said)
 	ck_assert_str_eq(messages(&ctx), "autopar-plan: warning: a\n");
 	ap_diag_forget(ctx.diag, &none);
 	ck_assert_str_eq(messages(&ctx), "");
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* What another sink has is passed on once, with its place and its figures, and ends the run as it did there. */
+START_TEST(passed_on)
+{
+	const struct ap_where where = {.file = "g.json", .line = 3, .col = 4, .pointer = "/a", .oper = "op"};
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_diag *to = ap_diag_create(ctx.arena, false), *from = ap_diag_create(ctx.arena, false);
+	struct ap_message m;
+	struct ap_str text;
+	struct ap_jw w;
+
+	(void)ap_diag_add(to, AP_NOTE, AP_OK, NULL, NULL, "known");
+	(void)ap_diag_add(from, AP_NOTE, AP_OK, NULL, NULL, "known");
+	(void)ap_diag_add(from, AP_WARNING, AP_OK, NULL, NULL, "known");
+	(void)ap_diag_add(from, AP_NOTE, AP_OK, &where, "check", "100%% %s", "new");
+	ap_diag_pass_on(to, from);
+	ck_assert_uint_eq(ap_diag_count(to, AP_NOTE), 2);
+	ck_assert_uint_eq(ap_diag_count(to, AP_WARNING), 1);
+	ck_assert_int_eq(ap_diag_status(to), AP_OK);
+	ck_assert(ap_diag_at(to, 2, &m) && m.line == 3 && m.col == 4);
+	ck_assert_str_eq(m.text, "100% new");
+	ck_assert_str_eq(m.file, "g.json");
+	ck_assert_str_eq(m.oper, "op");
+	ck_assert_str_eq(m.check, "check");
+	(void)ap_diag_add(from, AP_ERROR, AP_INFEASIBLE, NULL, NULL, "short");
+	ap_diag_figure(from, "short_bytes", 42);
+	ap_diag_pass_on(to, from);
+	ck_assert_uint_eq(ap_diag_count(to, AP_NOTE), 2);
+	ck_assert_uint_eq(ap_diag_count(to, AP_ERROR), 1);
+	ck_assert_int_eq(ap_diag_status(to), AP_INFEASIBLE);
+	ap_str_init(&text, ctx.arena);
+	ap_jw_str_init(&w, &text, 0);
+	ap_diag_write_figures(to, &w);
+	ck_assert_str_eq(text.s, "{\"short_bytes\":42}");
 	ctx_destroy(&ctx);
 }
 END_TEST

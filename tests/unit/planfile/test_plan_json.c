@@ -400,12 +400,12 @@ START_TEST(summary_for_people)
 	make(&m, 1);
 	set_figures(&m);
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, &s);
+	ap_emit_summary(&m.plan, NULL, &s);
 	ck_assert_str_eq(s.s, text);
 	m.plan.capacity_bytes = 1 << 30;
 	m.plan.search.status = AP_PLAN_GIVEN;
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, &s);
+	ap_emit_summary(&m.plan, NULL, &s);
 	ck_assert_ptr_nonnull(strstr(s.s, "150.0 %: DOES NOT FIT\n"));
 	ck_assert_ptr_null(strstr(s.s, "bound"));
 	fixture_close(&m.f);
@@ -420,7 +420,7 @@ START_TEST(summary_for_programs)
 	make(&m, 1);
 	set_figures(&m);
 	s = new_str(&m.f.ctx);
-	ap_emit_summary_json(&m.plan, to_str, &s);
+	ap_emit_summary_json(&m.plan, NULL, to_str, &s);
 	ck_assert_int_eq(ap_json_parse(&m.f.ctx, "s", s.s, s.len, 0, &m.doc), AP_OK);
 	m.root = ap_json_root(m.doc);
 	ck_assert_str_eq(text_at(&m, "schema"), "\"autopar-summary/1\"");

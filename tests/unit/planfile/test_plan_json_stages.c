@@ -276,7 +276,7 @@ START_TEST(summary_of_a_pipeline)
 	make(&m);
 	set_figures(&m);
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, &s);
+	ap_emit_summary(&m.plan, NULL, &s);
 	ck_assert_uint_gt(s.len, sizeof head);
 	s.s[sizeof head - 1] = '\0';
 	ck_assert_str_eq(s.s, head);
@@ -292,7 +292,7 @@ START_TEST(summary_of_a_pipeline_for_programs)
 	make(&m);
 	set_figures(&m);
 	s = new_str(&m.f.ctx);
-	ap_emit_summary_json(&m.plan, to_str, &s);
+	ap_emit_summary_json(&m.plan, NULL, to_str, &s);
 	ck_assert_int_eq(ap_json_parse(&m.f.ctx, "s", s.s, s.len, 0, &m.doc), AP_OK);
 	ck_assert_str_eq(json_text_at(&m.f.ctx, m.doc, "pipeline/scheduler"), "\"1f1b\"");
 	ck_assert_str_eq(json_text_at(&m.f.ctx, m.doc, "stages/1"),
@@ -332,7 +332,7 @@ START_TEST(many_baselines)
 	m.plan.nbaseline = AP_COUNT(baselines);
 	m.plan.baseline = baselines;
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, &s);
+	ap_emit_summary(&m.plan, NULL, &s);
 	ck_assert_msg(strstr(s.s, lines) != NULL, "%s", s.s);
 	fixture_close(&m.f);
 }
