@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "pipeline/schedule.h"
+#include "plan/block_costs.h"
 #include "plan/blocks.h"
 #include "plan/plan.h"
 #include "plan/whole_step.h"
@@ -378,6 +379,48 @@ static void check_pass(struct trial *t, const struct ap_plan *p, const struct ap
 	REQUIRE(t, net >= run->net_bytes, "%" PRId64 " in blocks, %" PRId64 " in all", net, run->net_bytes);
 }
 
+/* What the blocks of a stage take is what the stage takes. */
+static void check_costs(struct trial *t, const struct ap_plan *p, const struct ap_whole_step *w)
+{
+	const struct ap_block_cost *cost = ap_block_costs_make(&t->f.ctx, p);
+
+	for (uint32_t s = 0; s < p->nstage; s++) {
+		const struct ap_plan_stage *stage = &p->stage[s];
+		const struct ap_memory *m = &stage->memory;
+		int64_t kept = 0, fixed = 0, shared = 0, again = 0, temporary = 0;
+		double forward_s = 0, backward_s = 0;
+
+		for (uint32_t b = 0; b < p->blocks->n; b++) {
+			const struct ap_block_cost *c = &cost[b];
+			int32_t v = w->x.segment[c->part];
+
+			if (w->x.stage[c->part] != (int32_t)s)
+				continue;
+			forward_s += c->forward_s;
+			backward_s += c->backward_s + c->weight_s;
+			kept += c->once_bytes + stage->held[v] * c->kept_bytes +
+				(stage->late ? stage->late[v] * c->late_bytes : 0);
+			fixed += c->static_bytes;
+			shared += c->shared_bytes;
+			again += c->again_bytes;
+			temporary = c->temporary_bytes > temporary ? c->temporary_bytes : temporary;
+		}
+		REQUIRE(t, fabs(forward_s - stage->forward_s) <= 1e-12 * forward_s, "stage %u: forward %.17g, "
+			"its blocks %.17g", s, stage->forward_s, forward_s);
+		REQUIRE(t, backward_s <= stage->backward_s * (1 + 1e-12), "stage %u: backward %.17g, its "
+			"blocks %.17g", s, stage->backward_s, backward_s);
+		REQUIRE(t, kept == m->activations, "stage %u: %" PRId64 " kept, its blocks %" PRId64, s,
+			m->activations, kept);
+		REQUIRE(t, temporary == m->temporary, "stage %u: %" PRId64 ", its blocks %" PRId64, s,
+			m->temporary, temporary);
+		REQUIRE(t, again >= m->recompute, "stage %u: %" PRId64 " again, its blocks %" PRId64, s,
+			m->recompute, again);
+		fixed -= m->weights + m->gathered + m->gradients + m->optimizer;
+		REQUIRE(t, fixed <= 0 && fixed + shared >= 0, "stage %u: %" PRId64 " more, shared %" PRId64, s,
+			fixed, shared);
+	}
+}
+
 static void blocks_add_up(struct trial *t)
 {
 	const int32_t *const *counts;
@@ -398,6 +441,7 @@ static void blocks_add_up(struct trial *t)
 	for (int32_t part = 0; part < w.x.npart; part++)
 		for (int run = 0; run < AP_RUN_COUNT; run++)
 			check_pass(t, &p, &w.part[part].run[run]);
+	check_costs(t, &p, &w);
 }
 
 START_TEST(of_blocks)
