@@ -19,6 +19,8 @@
 #include "hw/hccl.h"
 #include "hw/rank_table.h"
 #include "import/import.h"
+#include "partition/partition.h"
+#include "pipeline/schedule.h"
 
 /* Appends a description of a faultless file to what. */
 typedef enum ap_status check_fn(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -102,6 +104,19 @@ static enum ap_status check_problem(struct ap_ctx *ctx, const struct ap_settings
 	(void)set;
 	AP_TRY(ap_problem_load(ctx, file->doc, &p));
 	ap_str_addf(what, "%" PRIu32 " nodes, %" PRIu32 " edges", p->n, p->nedge);
+	return AP_OK;
+}
+
+static enum ap_status check_pipeline(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_partition *p;
+
+	(void)set;
+	AP_TRY(ap_partition_load(ctx, file->doc, &p));
+	ap_str_addf(what,
+		"layers %" PRId64 ", stages %" PRId32 ", segments %" PRId32 ", micro-batches %" PRId64
+		", %s", ap_partition_layers(p), p->nstage, p->nsegment, p->nmicro, p->scheduler->name);
 	return AP_OK;
 }
 
@@ -225,6 +240,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_SOFTWARE] = check_software,
 	[AP_KIND_PLAN] = check_plan,
 	[AP_KIND_PROBLEM] = check_problem,
+	[AP_KIND_PIPELINE] = check_pipeline,
 	[AP_KIND_MANIFEST] = check_manifest,
 	[AP_KIND_OP_STRATEGY] = check_op_strategy,
 	[AP_KIND_STRATEGY] = check_strategy,

@@ -96,6 +96,7 @@ static const struct {
 	[AP_KIND_SOFTWARE] = {"autopar-software/", {NULL}, "a software profile"},
 	[AP_KIND_PLAN] = {"autopar-plan/", {NULL}, "a plan"},
 	[AP_KIND_PROBLEM] = {"autopar-problem/", {"matrices"}, "a search problem"},
+	[AP_KIND_PIPELINE] = {"autopar-pipeline/", {NULL}, "a pipeline problem"},
 	[AP_KIND_MANIFEST] = {"autopar-bundle/", {NULL}, "the manifest of a bundle"},
 	[AP_KIND_TRACE] = {NULL, {"traceEvents"}, "a trace"},
 	[AP_KIND_RECOMPUTE] = {NULL, {"primitives"}, "calls of recompute()"},

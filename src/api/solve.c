@@ -6,8 +6,10 @@
 
 #include "api/settings.h"
 #include "base/diag.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "drive/certify.h"
+#include "partition/partition.h"
 #include "problem/problem.h"
 #include "search/engine.h"
 
@@ -76,14 +78,24 @@ static enum ap_status status_of(struct ap_writing *to, const struct ap_problem *
 	return AP_LIMIT;
 }
 
-static enum ap_status read_problem(struct ap_writing *to, const char *path, const struct ap_problem **out)
+static enum ap_status read_file(struct ap_writing *to, const char *path, struct ap_json **out)
 {
 	struct ap_input in;
-	struct ap_json *doc;
 
 	AP_TRY(ap_input_read(to->ctx, to->set, path, &in));
-	AP_TRY(ap_input_json(to->ctx, &in, 0, &doc));
-	return ap_problem_load(to->ctx, doc, out);
+	return ap_input_json(to->ctx, &in, 0, out);
+}
+
+/* No search without any work or time. */
+static enum ap_status check_limits(struct ap_writing *to)
+{
+	const struct ap_settings *o = to->set;
+
+	if (o->time_limit == 0)
+		return FAULT(to, AP_LIMIT, "--time-limit 0 leaves no time for a search");
+	if (ap_setting_given(o, AP_SET_work_limit) && o->work_limit == 0)
+		return FAULT(to, AP_LIMIT, "--work-limit 0 leaves no steps for a search");
+	return AP_OK;
 }
 
 static bool takes_stdout(const char *path)
@@ -133,6 +145,64 @@ static void solve(struct ap_writing *to, const struct ap_problem *p, const struc
 	*choice = proof;
 }
 
+/* What `solve` of a pipeline cannot do. */
+static enum ap_status check_pipeline(struct ap_writing *to, const struct ap_partition_engine **out)
+{
+	const char *name = ap_setting_text(to->ctx->arena, ap_setting_at(AP_SET_search_mode), to->set);
+
+	if (to->set->write_lp || to->set->write_wcsp)
+		return FAULT(to, AP_USAGE, "%s: the format cannot express a pipeline problem",
+			to->set->write_lp ? "--write-lp" : "--write-wcsp");
+	if (to->set->certify)
+		return FAULT(to, AP_USAGE, "--certify: there is no second engine for pipeline problems but "
+			"brute_force");
+	*out = ap_partition_engine(name);
+	if (!*out)
+		return FAULT(to, AP_USAGE, "--search-mode %s does not solve pipeline problems; auto, "
+			"dynamic_programming and brute_force do", name);
+	return check_limits(to);
+}
+
+static enum ap_status pipeline_status(struct ap_writing *to, const struct ap_partition_choice *c)
+{
+	char text[32];
+
+	if (c->plan)
+		return c->ended == AP_ENDED_STOPPED ? AP_STOPPED : AP_OK;
+	if (c->outcome != AP_OUT_INFEASIBLE)
+		return AP_LIMIT;
+	if (c->short_bytes > 0)
+		return FAULT(to, AP_INFEASIBLE, "no plan fits: a stage lacks at least %s",
+			ap_format_bytes(c->short_bytes, text));
+	return FAULT(to, AP_INFEASIBLE, "no plan exists that keeps all rules and fits");
+}
+
+static enum ap_status solve_pipeline(struct ap_writing *to, const struct ap_json *doc, const char **rest)
+{
+	const struct ap_partition_budget budget = {.work = (uint64_t)to->set->work_limit,
+		.gap = to->set->gap < 0 ? 0 : to->set->gap / 100};
+	const struct ap_partition_engine *engine = NULL;
+	const struct ap_partition *p;
+	struct ap_partition_choice choice;
+	enum ap_status st;
+	struct ap_str text;
+
+	AP_TRY(ap_partition_load(to->ctx, doc, &p));
+	AP_TRY(check_pipeline(to, &engine));
+	ap_ctx_phase(to->ctx, "solving");
+	engine->solve(to->ctx, p, &budget, &choice);
+	st = pipeline_status(to, &choice);
+	ap_str_init(&text, to->ctx->arena);
+	ap_partition_choice_write_json(p, &choice, ap_str_take, &text);
+	*rest = text.s;
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	AP_TRY(ap_out_text(to, text.s, text.len));
+	*rest = "";
+	AP_TRY(ap_out_commit(to));
+	return st;
+}
+
 enum ap_status ap_solve(struct ap_writing *to, const char *path, const char **rest)
 {
 	const struct ap_settings *o = to->set;
@@ -145,20 +215,21 @@ enum ap_status ap_solve(struct ap_writing *to, const char *path, const char **re
 	const struct ap_engine *engine;
 	const struct ap_problem *p;
 	struct ap_choice choice;
+	struct ap_json *doc;
 
 	*rest = "";
 	AP_TRY(ap_out_check(to, NULL));
+	ap_ctx_phase(to->ctx, "reading");
+	AP_TRY(read_file(to, path, &doc));
+	if (ap_kind_of(ap_json_root(doc)) == AP_KIND_PIPELINE)
+		return solve_pipeline(to, doc, rest);
+	AP_TRY(ap_problem_load(to->ctx, doc, &p));
 	if (o->certify)
 		AP_TRY(ap_certify_check(to->ctx, ap_setting_text(to->ctx->arena,
 			ap_setting_at(AP_SET_search_mode), o)));
-	ap_ctx_phase(to->ctx, "reading");
-	AP_TRY(read_problem(to, path, &p));
 	AP_TRY(choose_engine(to, p, &engine));
 	AP_TRY(write_problem(to, p));
-	if (o->time_limit == 0)
-		return FAULT(to, AP_LIMIT, "--time-limit 0 leaves no time for a search");
-	if (ap_setting_given(o, AP_SET_work_limit) && o->work_limit == 0)
-		return FAULT(to, AP_LIMIT, "--work-limit 0 leaves no steps for a search");
+	AP_TRY(check_limits(to));
 	ap_ctx_phase(to->ctx, "solving");
 	solve(to, p, engine, &budget, &choice);
 	if (o->certify) {

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "partition/anneal.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "pipeline/schedule.h"
+
+#define MISFIT (INT64_C(1) << 60) /* plans that do not fit are worse than any that do, by bytes */
+#define LEAST_TRIES 200 /* whatever the work */
+
+struct annealing {
+	const struct ap_partition *p;
+	struct ap_lattice *l;
+	int32_t npart;
+	int64_t nbody;
+	const int32_t *stage_of; /* [npart] */
+	struct ap_lattice_walk now, next, best;
+	uint64_t random;
+};
+
+static uint64_t draw(struct annealing *x, uint64_t n)
+{
+	x->random ^= x->random << 13;
+	x->random ^= x->random >> 7;
+	x->random ^= x->random << 17;
+	return (x->random >> 11) % n;
+}
+
+static void copy(const struct annealing *x, struct ap_lattice_walk *to, const struct ap_lattice_walk *from)
+{
+	memcpy(to->first, from->first, (size_t)(x->npart + 1) * sizeof *to->first);
+	memcpy(to->option, from->option, (size_t)x->npart * sizeof *to->option);
+}
+
+static int64_t passes(const struct annealing *x, uint32_t id)
+{
+	const int64_t *c = ap_lattice_option(x->l, id)->cost;
+
+	return c[AP_TIME_FORWARD] + c[AP_TIME_BACKWARD] + c[AP_TIME_WEIGHT];
+}
+
+static uint32_t options(struct annealing *x, int32_t q, uint32_t *first)
+{
+	return ap_lattice_options(x->l, q, x->next.first[q], x->next.first[q + 1], first);
+}
+
+/* The quickest option of a part in a degree (AP_NONE: in any). */
+static uint32_t quickest(struct annealing *x, int32_t q, uint32_t degree)
+{
+	uint32_t first, n = options(x, q, &first), best = AP_NONE;
+
+	for (uint32_t i = first; i < first + n; i++)
+		if ((degree == AP_NONE || ap_lattice_option(x->l, i)->degree == degree) &&
+			(best == AP_NONE || passes(x, i) < passes(x, best)))
+			best = i;
+	return best;
+}
+
+/* The quickest options of a stage in one degree. Returns their passes; INT64_MAX if a part has none. */
+static int64_t take_degree(struct annealing *x, int32_t stage, uint32_t degree)
+{
+	int64_t sum = 0;
+
+	for (int32_t c = 0; c < x->p->nsegment; c++) {
+		int32_t q = ap_schedule_part(x->p->scheduler, x->p->nstage, stage, c);
+		uint32_t best = quickest(x, q, degree);
+
+		if (best == AP_NONE)
+			return INT64_MAX;
+		x->next.option[q] = best;
+		sum += passes(x, best);
+	}
+	return sum;
+}
+
+/*
+ * Lets the options of a stage with several parts fit: from the quickest ones, as long as they do not, the
+ * change that frees the most for its time.
+ */
+static void make_fit(struct annealing *x, int32_t stage)
+{
+	uint32_t *option = x->next.option;
+	int64_t excess = ap_lattice_excess(x->l, option, stage);
+
+	while (excess > 0) {
+		int64_t best_gain = 0, best_loss = 0;
+		int32_t best_part = -1;
+		uint32_t best = AP_NONE;
+
+		for (int32_t c = 0; c < x->p->nsegment; c++) {
+			int32_t q = ap_schedule_part(x->p->scheduler, x->p->nstage, stage, c);
+			uint32_t first, n = options(x, q, &first), old = option[q];
+
+			for (uint32_t i = first; i < first + n; i++) {
+				int64_t gain, loss = passes(x, i) - passes(x, old);
+
+				if (ap_lattice_option(x->l, i)->degree != ap_lattice_option(x->l,
+					old)->degree)
+					continue;
+				option[q] = i;
+				gain = excess - ap_lattice_excess(x->l, option, stage);
+				gain = gain < excess ? gain : excess;
+				loss = loss > 0 ? loss : 0;
+				if (gain > 0 && (best == AP_NONE || (double)loss * (double)best_gain <
+									    (double)best_loss * (double)gain)) {
+					best_gain = gain;
+					best_loss = loss;
+					best_part = q;
+					best = i;
+				}
+			}
+			option[q] = old;
+		}
+		if (best == AP_NONE)
+			return;
+		option[best_part] = best;
+		excess = ap_lattice_excess(x->l, option, stage);
+	}
+}
+
+/* Gives a stage of several parts options in its quickest degree. Returns false if there are none. */
+static bool refit_stage(struct annealing *x, int32_t stage)
+{
+	int64_t least = INT64_MAX;
+	uint32_t best = AP_NONE;
+
+	for (uint32_t d = 0; d < x->p->ndegree; d++) {
+		int64_t sum = take_degree(x, stage, d);
+
+		if (sum < least) {
+			least = sum;
+			best = d;
+		}
+	}
+	if (best == AP_NONE)
+		return false;
+	take_degree(x, stage, best);
+	make_fit(x, stage);
+	return true;
+}
+
+/* Gives the parts from..to options for their ranges. Returns false if one has none. */
+static bool refit(struct annealing *x, int32_t from, int32_t to)
+{
+	for (int32_t q = from; q <= to; q++) {
+		if (x->p->nsegment > 1) {
+			if (!refit_stage(x, x->stage_of[q]))
+				return false;
+			continue;
+		}
+		x->next.option[q] = quickest(x, q, AP_NONE);
+		if (x->next.option[q] == AP_NONE)
+			return false;
+	}
+	return true;
+}
+
+static int64_t worth(struct annealing *x, const struct ap_lattice_walk *w)
+{
+	int64_t most = 0;
+
+	for (int32_t s = 0; x->p->nsegment > 1 && s < x->p->nstage; s++) {
+		int64_t excess = ap_lattice_excess(x->l, w->option, s);
+
+		most = excess > most ? excess : most;
+	}
+	if (most > 0)
+		return MISFIT + (most < MISFIT ? most : MISFIT);
+	return ap_lattice_value(x->l, w->option);
+}
+
+/* A layer leaves part `from` for part `to`; those between move by one. */
+static bool move_layer(struct annealing *x)
+{
+	int32_t from = (int32_t)draw(x, (uint64_t)x->npart), to = (int32_t)draw(x, (uint64_t)x->npart);
+	int32_t low = from < to ? from : to, high = from < to ? to : from, by = from < to ? -1 : 1;
+
+	if (from == to || x->p->counts != AP_COUNTS_FREE ||
+		x->next.first[from + 1] - x->next.first[from] <= x->p->least_layers)
+		return false;
+	for (int32_t q = low + 1; q <= high; q++)
+		x->next.first[q] += by;
+	return refit(x, low, high);
+}
+
+static bool change_option(struct annealing *x)
+{
+	int32_t q = (int32_t)draw(x, (uint64_t)x->npart);
+	uint32_t first, n = options(x, q, &first), old = x->next.option[q];
+
+	if (n < 2)
+		return false;
+	x->next.option[q] = first + (uint32_t)draw(x, n);
+	return x->next.option[q] != old;
+}
+
+/* Steps of work that `share` of `parts` of the whole have taken, as a bar for changes to the worse. */
+static int64_t bar(int64_t value, uint64_t done, uint64_t all)
+{
+	uint64_t left = done < all ? all - done : 0;
+
+	return (int64_t)((double)(value < MISFIT ? value : 0) * 0.01 * ((double)left / (double)all) *
+		((double)left / (double)all));
+}
+
+int64_t ap_anneal(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_lattice *l,
+	struct ap_lattice_walk *walk, uint64_t work)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct annealing x = {.p = p, .l = l, .npart = p->nstage * p->nsegment, .nbody = ap_partition_body(p),
+		.random = UINT64_C(0x9E3779B97F4A7C15)};
+	struct ap_lattice_walk *w[] = {&x.now, &x.next, &x.best};
+	int32_t *stage_of = AP_NEW_N(ctx->scratch, int32_t, x.npart), segment;
+	uint64_t begin = ap_lattice_work(l);
+	int64_t now, best;
+
+	for (int i = 0; i < 3; i++) {
+		w[i]->first = AP_NEW_N(ctx->scratch, int32_t, x.npart + 1);
+		w[i]->option = AP_NEW_N(ctx->scratch, uint32_t, x.npart);
+		copy(&x, w[i], walk);
+	}
+	for (int32_t q = 0; q < x.npart; q++)
+		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment);
+	x.stage_of = stage_of;
+	if (!refit(&x, 0, x.npart - 1))
+		copy(&x, &x.next, walk);
+	copy(&x, &x.now, &x.next);
+	copy(&x, &x.best, &x.next);
+	now = best = worth(&x, &x.now);
+	for (uint64_t i = 0; i < LEAST_TRIES || ap_lattice_work(l) - begin < work; i++) {
+		int64_t next;
+
+		if (ap_ctx_stopped(ctx) || (i > LEAST_TRIES && i > work / 16))
+			break;
+		copy(&x, &x.next, &x.now);
+		if (!(draw(&x, 4) ? move_layer(&x) : change_option(&x)))
+			continue;
+		next = worth(&x, &x.next);
+		if (next >= now + 1 + bar(now, ap_lattice_work(l) - begin, work))
+			continue;
+		copy(&x, &x.now, &x.next);
+		now = next;
+		if (now < best) {
+			best = now;
+			copy(&x, &x.best, &x.now);
+		}
+	}
+	copy(&x, walk, &x.best);
+	ap_arena_release(ctx->scratch, mark);
+	return best < MISFIT ? best : -1;
+}

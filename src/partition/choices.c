@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "partition/choices.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "pipeline/schedule.h"
+
+#define MOST_CHOICES 1000 /* of a range */
+
+struct chain { /* choices of the layers from one on, by their number */
+	AP_VEC(struct ap_part_choices) by_number;
+};
+
+struct ap_choices {
+	struct ap_ctx *ctx;
+	const struct ap_partition *p;
+	const int64_t *number;
+	int32_t npart;
+	int64_t nfirst, nbody, nlayer;
+	const uint32_t *cls; /* [nlayer] */
+	const int64_t *run_from, *run_to; /* [nlayer] the ends of the run of a layer */
+	double tick_s, error_s;
+	const struct ap_ticks *ticks; /* [(class * ndegree + degree) * nkind + kind] */
+	const struct ap_ticks *floor; /* [degree * (nlayer + 1) + i] sums of the layers before i */
+	struct ap_pipe pipe;
+	const struct ap_part_choice *least; /* [part] bytes alone: the least of each */
+	struct ap_map *chain_id, *range_id;
+	AP_VEC(struct chain) chains;
+	AP_VEC(struct ap_part_choices) ranges;
+};
+
+static const struct ap_partition_row *row_of(const struct ap_choices *c, uint32_t cls, uint32_t degree,
+	uint32_t kind)
+{
+	return &c->p->cls[cls].row[degree * c->p->nkind + kind];
+}
+
+static double row_s(const struct ap_partition *p, const struct ap_partition_row *r, int i)
+{
+	switch (i) {
+	case AP_TIME_FORWARD:
+		return r->forward_s;
+	case AP_TIME_BACKWARD:
+		return r->backward_s;
+	case AP_TIME_WEIGHT:
+		return p->scheduler->splits ? r->weight_s : 0;
+	default:
+		return r->update_s;
+	}
+}
+
+static void lay_out(struct ap_choices *c)
+{
+	struct ap_arena *arena = c->ctx->arena;
+	int64_t n = ap_partition_layers(c->p);
+	uint32_t *cls = AP_NEW_N(arena, uint32_t, n);
+	int64_t *from = AP_NEW_N(arena, int64_t, n), *to = AP_NEW_N(arena, int64_t, n);
+
+	for (uint32_t r = 0; r < c->p->nrun; r++) {
+		int64_t first = c->nlayer;
+
+		for (int64_t i = 0; i < c->p->run[r].count; i++, c->nlayer++) {
+			cls[c->nlayer] = c->p->run[r].cls;
+			from[c->nlayer] = first;
+			to[c->nlayer] = first + c->p->run[r].count;
+		}
+		c->nfirst += c->p->run[r].at == AP_AT_FIRST ? c->p->run[r].count : 0;
+	}
+	c->nbody = ap_partition_body(c->p);
+	c->cls = cls;
+	c->run_from = from;
+	c->run_to = to;
+}
+
+/* More than a step of any plan takes. */
+static double most_s(const struct ap_choices *c)
+{
+	const struct ap_partition *p = c->p;
+	double sum = 0, send = 0;
+
+	for (uint32_t r = 0; r < p->nrun; r++) {
+		double most = 0;
+
+		for (uint32_t i = 0; i < p->ndegree * p->nkind; i++) {
+			const struct ap_partition_row *x = &p->cls[p->run[r].cls].row[i];
+
+			if (!x->absent)
+				most = fmax(most,
+					(double)p->nmicro * (x->forward_s + x->backward_s + x->weight_s) +
+					x->update_s);
+		}
+		sum += most * (double)p->run[r].count;
+	}
+	for (uint32_t d = 0; d < p->ndegree; d++)
+		send = fmax(send, p->degree[d].send_s + p->degree[d].send_back_s);
+	return sum + send * (double)p->nmicro * c->npart;
+}
+
+static int64_t in_ticks(double s, double tick_s, bool *exact)
+{
+	double ticks = rint(s / tick_s);
+
+	*exact = *exact && ticks * tick_s == s;
+	return (int64_t)ticks;
+}
+
+static void make_ticks(struct ap_choices *c)
+{
+	const struct ap_partition *p = c->p;
+	struct ap_ticks *ticks = AP_NEW_N(c->ctx->arena, struct ap_ticks, p->nclass * p->ndegree * p->nkind);
+	double most = most_s(c);
+	bool exact = true;
+	int exponent;
+
+	frexp(most, &exponent); /* a step is below 2^52 ticks */
+	c->tick_s = most > 0 ? ldexp(1, exponent > -1000 ? exponent - 52 : -1052) : 1;
+	for (uint32_t i = 0; i < p->nclass * p->ndegree * p->nkind; i++)
+		for (int k = 0; k < AP_TIMES; k++) {
+			const struct ap_partition_row *r = &p->cls[i / (p->ndegree * p->nkind)]
+				.row[i % (p->ndegree * p->nkind)];
+
+			if (!r->absent)
+				ticks[i].t[k] = in_ticks(row_s(p, r, k), c->tick_s, &exact);
+		}
+	for (uint32_t d = 0; d < p->ndegree; d++) {
+		in_ticks(p->degree[d].send_s, c->tick_s, &exact);
+		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
+	}
+	c->ticks = ticks;
+	c->error_s = exact ? 0 : ((double)c->nlayer * (3 * (double)p->nmicro + 1) +
+		4 * (double)c->npart * (double)p->nmicro) * c->tick_s / 2;
+}
+
+static const struct ap_ticks *ticks_of(const struct ap_choices *c, uint32_t cls, uint32_t degree,
+	uint32_t kind)
+{
+	return &c->ticks[(cls * c->p->ndegree + degree) * c->p->nkind + kind];
+}
+
+static void make_floors(struct ap_choices *c)
+{
+	struct ap_ticks *floor = AP_NEW_N(c->ctx->arena, struct ap_ticks,
+		c->p->ndegree * (size_t)(c->nlayer + 1));
+
+	for (uint32_t d = 0; d < c->p->ndegree; d++) {
+		struct ap_ticks *sum = &floor[d * (size_t)(c->nlayer + 1)];
+
+		for (int64_t i = 0; i < c->nlayer; i++)
+			for (int k = 0; k < AP_TIMES; k++) {
+				int64_t least = INT64_MAX;
+
+				for (uint32_t kind = 0; kind < c->p->nkind; kind++)
+					if (!row_of(c, c->cls[i], d, kind)->absent &&
+						ticks_of(c, c->cls[i], d, kind)->t[k] < least)
+						least = ticks_of(c, c->cls[i], d, kind)->t[k];
+				sum[i + 1].t[k] = sum[i].t[k] + (least < INT64_MAX ? least : 0);
+			}
+	}
+	c->floor = floor;
+}
+
+static void row_bytes(const struct ap_partition_row *r, int64_t bytes[AP_HELDS])
+{
+	bytes[AP_HELD_ALWAYS] = r->weights_bytes;
+	bytes[AP_HELD_EACH] = r->kept_bytes;
+	bytes[AP_HELD_LATE] = r->late_bytes;
+	bytes[AP_HELD_ONCE] = r->temporary_bytes;
+}
+
+static void hold_more(int64_t sum[AP_HELDS], const int64_t more[AP_HELDS], int64_t times)
+{
+	for (int i = 0; i < AP_HELDS; i++)
+		if (i != AP_HELD_ONCE)
+			sum[i] += times * more[i];
+		else if (times && more[i] > sum[i])
+			sum[i] = more[i];
+}
+
+static void least_of_class(const struct ap_choices *c, uint32_t cls, int64_t bytes[AP_HELDS])
+{
+	for (uint32_t i = 0; i < c->p->ndegree * c->p->nkind; i++) {
+		int64_t own[AP_HELDS];
+
+		if (c->p->cls[cls].row[i].absent)
+			continue;
+		row_bytes(&c->p->cls[cls].row[i], own);
+		for (int k = 0; k < AP_HELDS; k++)
+			bytes[k] = own[k] < bytes[k] ? own[k] : bytes[k];
+	}
+}
+
+/* As many layers of the body as a part has at least, each as lean as any; and all at its end. */
+static void make_least(struct ap_choices *c)
+{
+	struct ap_part_choice *least = AP_NEW_N(c->ctx->arena, struct ap_part_choice, c->npart);
+	int64_t leanest[AP_HELDS];
+
+	for (int k = 0; k < AP_HELDS; k++)
+		leanest[k] = INT64_MAX;
+	for (uint32_t r = 0; r < c->p->nrun; r++)
+		if (c->p->run[r].at == AP_AT_BODY)
+			least_of_class(c, c->p->run[r].cls, leanest);
+	for (int32_t q = 0; q < c->npart; q++) {
+		if (c->nbody > 0)
+			hold_more(least[q].bytes, leanest, c->p->least_layers);
+		for (uint32_t r = 0; r < c->p->nrun; r++) {
+			int64_t own[AP_HELDS] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+
+			if ((c->p->run[r].at != AP_AT_FIRST || q > 0) &&
+				(c->p->run[r].at != AP_AT_LAST || q + 1 < c->npart))
+				continue;
+			least_of_class(c, c->p->run[r].cls, own);
+			hold_more(least[q].bytes, own, c->p->run[r].count);
+		}
+	}
+	c->least = least;
+}
+
+struct ap_choices *ap_choices_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number)
+{
+	struct ap_choices *c = AP_NEW(ctx->arena, struct ap_choices);
+
+	*c = (struct ap_choices){.ctx = ctx, .p = p, .number = number, .npart = p->nstage * p->nsegment,
+		.chain_id = ap_map_create(ctx->arena), .range_id = ap_map_create(ctx->arena)};
+	lay_out(c);
+	make_ticks(c);
+	make_floors(c);
+	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &c->pipe);
+	make_least(c);
+	return c;
+}
+
+double ap_choices_tick_s(const struct ap_choices *c)
+{
+	return c->tick_s;
+}
+
+double ap_choices_error_s(const struct ap_choices *c)
+{
+	return c->error_s;
+}
+
+int64_t ap_choices_send(const struct ap_choices *c, uint32_t degree)
+{
+	bool exact;
+
+	return in_ticks(c->p->degree[degree].send_s, c->tick_s, &exact);
+}
+
+int64_t ap_choices_send_back(const struct ap_choices *c, uint32_t degree)
+{
+	bool exact;
+
+	return in_ticks(c->p->degree[degree].send_back_s, c->tick_s, &exact);
+}
+
+/* Layers of a part among all. */
+static void span(const struct ap_choices *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
+{
+	*from = q == 0 ? 0 : c->nfirst + a;
+	*to = q + 1 == c->npart ? c->nlayer : c->nfirst + b;
+}
+
+struct ap_ticks ap_choices_floor(const struct ap_choices *c, int32_t q, uint32_t degree, int64_t a, int64_t b)
+{
+	const struct ap_ticks *sum = &c->floor[degree * (size_t)(c->nlayer + 1)];
+	struct ap_ticks out;
+	int64_t from, to;
+
+	span(c, q, a, b, &from, &to);
+	for (int k = 0; k < AP_TIMES; k++)
+		out.t[k] = sum[to].t[k] - sum[from].t[k];
+	return out;
+}
+
+static bool is_body(const struct ap_choices *c, int64_t layer)
+{
+	return layer >= c->nfirst && layer < c->nfirst + c->nbody;
+}
+
+static uint32_t first_kind(const struct ap_choices *c, uint32_t cls, uint32_t degree)
+{
+	uint32_t k = 0;
+
+	while (k < c->p->nkind && row_of(c, cls, degree, k)->absent)
+		k++;
+	return k; /* nkind: the class does not run in this degree */
+}
+
+/* The kind by a uniform plan of the body's layer that is the i-th of its part. */
+static uint32_t uniform_kind(const struct ap_choices *c, int64_t i)
+{
+	uint32_t k = c->p->nkind - 1;
+
+	while (k > 0 && i >= c->number[k])
+		i -= c->number[k--];
+	return k;
+}
+
+static int compare(const struct ap_part_choice *a, const struct ap_part_choice *b)
+{
+	for (int k = 0; k < AP_TIMES; k++)
+		if (a->time.t[k] != b->time.t[k])
+			return a->time.t[k] < b->time.t[k] ? -1 : 1;
+	for (int k = 0; k < AP_HELDS; k++)
+		if (a->bytes[k] != b->bytes[k])
+			return a->bytes[k] < b->bytes[k] ? -1 : 1;
+	return (a->said < b->said) - (a->said > b->said);
+}
+
+static int by_value(const void *x, const void *y)
+{
+	const struct ap_part_choice *a = x, *b = y;
+	int order = compare(a, b);
+
+	if (order)
+		return order;
+	if (a->before != b->before)
+		return a->before < b->before ? -1 : 1;
+	return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+static bool as_good(const struct ap_part_choice *a, const struct ap_part_choice *b, bool bytes)
+{
+	for (int k = 0; k < AP_TIMES; k++)
+		if (a->time.t[k] > b->time.t[k])
+			return false;
+	for (int k = 0; bytes && k < AP_HELDS; k++)
+		if (a->bytes[k] > b->bytes[k])
+			return false;
+	return !bytes || a->said >= b->said;
+}
+
+/* Drops what another one is as good as. Sorted, so that only earlier ones can be. Returns how many stay. */
+static size_t keep_best(struct ap_part_choice *v, size_t n, bool bytes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0;
+
+		while (k < kept && !as_good(&v[k], &v[i], bytes))
+			k++;
+		if (k == kept)
+			v[kept++] = v[i];
+	}
+	return kept;
+}
+
+struct growing {
+	struct ap_choices *c;
+	uint32_t degree;
+	int64_t layer, nth; /* the layer that is added; the how manieth of the body in its part */
+	AP_VEC(struct ap_part_choice) v;
+};
+
+static void add(struct growing *g, const struct ap_part_choice *to, uint32_t before, uint32_t kind,
+	uint32_t said)
+{
+	uint32_t cls = g->c->cls[g->layer];
+	const struct ap_ticks *t = ticks_of(g->c, cls, g->degree, kind);
+	struct ap_part_choice x = *to;
+	int64_t bytes[AP_HELDS];
+
+	row_bytes(row_of(g->c, cls, g->degree, kind), bytes);
+	for (int k = 0; k < AP_TIMES; k++)
+		x.time.t[k] += t->t[k];
+	hold_more(x.bytes, bytes, 1);
+	x.before = before;
+	x.kind = (uint16_t)kind;
+	x.said = (uint16_t)said;
+	AP_PUSH(g->c->ctx->scratch, g->v, x);
+}
+
+/* Adds the layer to one choice in all kinds that the rule allows. */
+static void grow(struct growing *g, const struct ap_part_choice *to, uint32_t before)
+{
+	const struct ap_partition *p = g->c->p;
+	uint32_t cls = g->c->cls[g->layer], standard = first_kind(g->c, cls, g->degree), k;
+
+	if (standard == p->nkind)
+		return;
+	if (p->kinds != AP_KINDS_FREE && !is_body(g->c, g->layer)) {
+		add(g, to, before, standard, to->said);
+	} else if (p->kinds == AP_KINDS_UNIFORM) {
+		k = uniform_kind(g->c, g->nth);
+		add(g, to, before, row_of(g->c, cls, g->degree, k)->absent ? standard : k, to->said);
+	} else if (p->kinds == AP_KINDS_LIST) {
+		for (k = 0; k <= to->said; k++)
+			add(g, to, before, row_of(g->c, cls, g->degree, k)->absent ? standard : k, k);
+	} else {
+		for (k = 0; k < p->nkind; k++)
+			if (!row_of(g->c, cls, g->degree, k)->absent)
+				add(g, to, before, k, to->said);
+	}
+}
+
+static void extend(struct ap_choices *c, uint32_t degree, int64_t layer, int64_t nth,
+	const struct ap_part_choices *from,
+	struct ap_part_choices *out)
+{
+	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
+	struct growing g = {.c = c, .degree = degree, .layer = layer, .nth = nth};
+	struct ap_part_choice *v;
+	size_t n;
+
+	for (uint32_t i = 0; i < from->n; i++)
+		grow(&g, &from->v[i], i);
+	if (g.v.n)
+		qsort(g.v.v, g.v.n, sizeof *g.v.v, by_value);
+	n = keep_best(g.v.v, g.v.n, true);
+	out->cut = from->cut || n > MOST_CHOICES;
+	out->n = (uint32_t)(n > MOST_CHOICES ? MOST_CHOICES : n);
+	v = ap_arena_alloc_raw(c->ctx->arena, out->n + 1, sizeof *v);
+	for (uint32_t i = 0; i < out->n; i++) { /* evenly among more */
+		v[i] = g.v.v[n > out->n ? i * (n - 1) / (out->n - 1) : i];
+		v[i].self = i;
+	}
+	out->v = v;
+	ap_arena_release(c->ctx->scratch, mark);
+}
+
+/* Layers of one run are those at its start. */
+static void shift(const struct ap_choices *c, int64_t *from, int64_t *to)
+{
+	if (*from < *to && c->run_to[*from] >= *to) {
+		*to -= *from - c->run_from[*from];
+		*from = c->run_from[*from];
+	}
+}
+
+void ap_choices_range(const struct ap_choices *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
+{
+	span(c, q, a, b, from, to);
+	shift(c, from, to);
+}
+
+static struct chain *chain_of(struct ap_choices *c, uint32_t degree, int64_t from)
+{
+	int64_t key[2] = {from, degree};
+	bool fresh;
+	ap_id id;
+
+	id = ap_map_put(c->chain_id, key, sizeof key, &fresh);
+	if (fresh) {
+		struct ap_part_choice *none = AP_NEW(c->ctx->arena, struct ap_part_choice);
+		struct chain x = {{0}};
+
+		none->said = (uint16_t)(c->p->nkind - 1);
+		AP_PUSH(c->ctx->arena, x.by_number, ((struct ap_part_choices){1, none, false}));
+		AP_PUSH(c->ctx->arena, c->chains, x);
+	}
+	return &c->chains.v[id];
+}
+
+static int64_t body_between(const struct ap_choices *c, int64_t from, int64_t to)
+{
+	int64_t a = from > c->nfirst ? from : c->nfirst, end = c->nfirst + c->nbody, b = to < end ? to : end;
+
+	return b > a ? b - a : 0;
+}
+
+static const struct ap_part_choices *made_of(struct ap_choices *c, uint32_t degree, int64_t from, int64_t to)
+{
+	struct chain *x;
+
+	shift(c, &from, &to);
+	x = chain_of(c, degree, from);
+	while (x->by_number.n <= (size_t)(to - from)) {
+		int64_t layer = from + (int64_t)x->by_number.n - 1;
+		struct ap_part_choices next;
+
+		extend(c, degree, layer, body_between(c, from, layer), &x->by_number.v[x->by_number.n - 1],
+			&next);
+		AP_PUSH(c->ctx->arena, x->by_number, next);
+	}
+	return &x->by_number.v[to - from];
+}
+
+int64_t ap_choices_bytes(const struct ap_choices *c, int32_t stage, const struct ap_part_choice *const *part)
+{
+	const struct ap_instants *x = &c->pipe.instants[stage];
+	int32_t nsegment = c->pipe.nsegment;
+	int64_t most = 0, held = c->p->fixed_bytes[stage], once = 0;
+
+	for (uint32_t i = 0; i < x->n; i++) {
+		int64_t now = 0;
+
+		for (int32_t s = 0; s < nsegment; s++) {
+			const struct ap_part_choice *l = part[s] ? part[s] :
+				&c->least[ap_schedule_part(c->pipe.scheduler, c->pipe.nstage, stage, s)];
+			size_t at = (size_t)i * (size_t)nsegment + (size_t)s;
+
+			now += x->held[at] * l->bytes[AP_HELD_EACH];
+			now += x->late ? x->late[at] * l->bytes[AP_HELD_LATE] : 0;
+			held += i == 0 ? l->bytes[AP_HELD_ALWAYS] : 0;
+			once = l->bytes[AP_HELD_ONCE] > once ? l->bytes[AP_HELD_ONCE] : once;
+		}
+		most = now > most ? now : most;
+	}
+	return held + most + once;
+}
+
+/* Those that fit; with one segment their bytes do not matter any more. */
+static void take_fitting(struct ap_choices *c, int32_t q, const struct ap_part_choices *all,
+	struct ap_part_choices *out)
+{
+	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
+	const struct ap_part_choice **part = AP_NEW_N(c->ctx->scratch, const struct ap_part_choice *,
+		c->pipe.nsegment);
+	struct ap_part_choice *v = ap_arena_alloc_raw(c->ctx->scratch, all->n + 1, sizeof *v);
+	int32_t stage, segment;
+	size_t n = 0;
+
+	ap_schedule_spot(c->pipe.scheduler, c->pipe.nstage, q, &stage, &segment);
+	for (uint32_t i = 0; i < all->n; i++) {
+		part[segment] = &all->v[i];
+		if (ap_choices_bytes(c, stage, part) <= c->p->capacity_bytes[stage])
+			v[n++] = all->v[i];
+	}
+	if (c->pipe.nsegment == 1)
+		n = keep_best(v, n, false);
+	*out = (struct ap_part_choices){(uint32_t)n, ap_arena_memdup(c->ctx->arena, v, n * sizeof *v),
+		all->cut};
+	ap_arena_release(c->ctx->scratch, mark);
+}
+
+const struct ap_part_choices *ap_choices_of(struct ap_choices *c, int32_t q, uint32_t degree, int64_t a,
+	int64_t b)
+{
+	int64_t key[4] = {0, 0, q, degree};
+	bool fresh;
+	ap_id id;
+
+	ap_choices_range(c, q, a, b, &key[0], &key[1]);
+	id = ap_map_put(c->range_id, key, sizeof key, &fresh);
+	if (fresh) {
+		struct ap_part_choices x;
+
+		take_fitting(c, q, made_of(c, degree, key[0], key[1]), &x);
+		AP_PUSH(c->ctx->arena, c->ranges, x);
+	}
+	return &c->ranges.v[id];
+}
+
+void ap_choices_kinds(struct ap_choices *c, int32_t q, uint32_t degree, int64_t a, int64_t b,
+	const struct ap_part_choice *choice, uint32_t *kind)
+{
+	uint32_t self = choice->self;
+	int64_t from, to;
+
+	span(c, q, a, b, &from, &to);
+	for (int64_t i = to; i > from; i--) {
+		const struct ap_part_choice *x = &made_of(c, degree, from, i)->v[self];
+
+		kind[i - 1] = x->kind;
+		self = x->before;
+	}
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "partition/replay.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "pipeline/schedule.h"
+
+#define NOWHERE (-1)
+
+struct step { /* a pass, and the delivery of what it gives */
+	int32_t part, pass, stage;
+	int32_t need, give; /* arrivals; NOWHERE */
+	int32_t link; /* that the delivery takes; NOWHERE: at once */
+	bool back; /* it is a gradient's */
+};
+
+struct ap_replay {
+	int32_t nstage, npart, nmicro, nlink;
+	uint32_t nstep;
+	struct step *step;
+	const int32_t *stage_of; /* [part] */
+	const int32_t *last; /* [stage] its last step */
+	int64_t *free, *link, *arrived, *end; /* [stage] [link] [arrival] [step] */
+	int32_t *before, *sent; /* [step] the step before on its stage; the one before on its link */
+	int32_t *maker; /* [arrival] step */
+};
+
+struct ordering {
+	struct ap_replay *r;
+	const struct ap_scheduler *s;
+	const struct ap_schedule_slot **order; /* [stage] */
+	size_t *next; /* [stage] */
+	bool *there; /* [arrival] */
+	int32_t *linked; /* [nstage * nstage] link; NOWHERE: not yet used */
+};
+
+static int32_t arrival(const struct ap_replay *r, int pass, int32_t part, int32_t micro)
+{
+	return (pass * r->npart + part) * r->nmicro + micro;
+}
+
+static int32_t link_of(struct ordering *o, int32_t from, int32_t to)
+{
+	int32_t *link = &o->linked[from * o->r->nstage + to];
+
+	if (from == to)
+		return NOWHERE;
+	if (*link == NOWHERE)
+		*link = o->r->nlink++;
+	return *link;
+}
+
+static struct step step_of(struct ordering *o, int32_t stage, const struct ap_schedule_slot *slot)
+{
+	struct ap_replay *r = o->r;
+	int32_t part = ap_schedule_part(o->s, r->nstage, stage, slot->segment), to;
+	struct step x = {.part = part, .pass = slot->pass, .stage = stage, .need = NOWHERE, .give = NOWHERE,
+		.link = NOWHERE, .back = slot->pass != AP_PASS_FORWARD};
+
+	if (slot->pass == AP_PASS_WEIGHT)
+		return x;
+	to = x.back ? part - 1 : part + 1;
+	if (x.back || part > 0)
+		x.need = arrival(r, x.back, part, slot->micro);
+	if (to == r->npart) {
+		x.give = arrival(r, 1, part, slot->micro);
+	} else if (to >= 0) {
+		x.give = arrival(r, x.back, to, slot->micro);
+		x.link = link_of(o, stage, r->stage_of[to]);
+	}
+	return x;
+}
+
+/* Lays down the steps of a stage until one lacks its input. Returns whether there was any. */
+static bool advance(struct ordering *o, int32_t stage, size_t nslot)
+{
+	struct ap_replay *r = o->r;
+	size_t from = o->next[stage];
+
+	for (; o->next[stage] < nslot; o->next[stage]++) {
+		struct step x = step_of(o, stage, &o->order[stage][o->next[stage]]);
+
+		if (x.need != NOWHERE && !o->there[x.need])
+			break;
+		if (x.give != NOWHERE)
+			o->there[x.give] = true;
+		r->step[r->nstep++] = x;
+	}
+	return o->next[stage] > from;
+}
+
+/* Remembers what each step follows, for paths. */
+static void connect(struct ap_replay *r, struct ap_ctx *ctx)
+{
+	int32_t *last = AP_NEW_N(ctx->arena, int32_t, r->nstage);
+	int32_t *on_link = AP_NEW_N(ctx->scratch, int32_t, r->nlink + 1);
+
+	for (int32_t s = 0; s < r->nstage; s++)
+		last[s] = NOWHERE;
+	for (int32_t l = 0; l < r->nlink; l++)
+		on_link[l] = NOWHERE;
+	for (uint32_t i = 0; i < r->nstep; i++) {
+		const struct step *x = &r->step[i];
+
+		r->before[i] = last[x->stage];
+		last[x->stage] = (int32_t)i;
+		r->sent[i] = NOWHERE;
+		if (x->give != NOWHERE)
+			r->maker[x->give] = (int32_t)i;
+		if (x->link != NOWHERE) {
+			r->sent[i] = on_link[x->link];
+			on_link[x->link] = (int32_t)i;
+		}
+	}
+	r->last = last;
+}
+
+struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
+	int32_t nsegment, int64_t nmicro)
+{
+	struct ap_arena *arena = ctx->arena, *scratch = ctx->scratch;
+	struct ap_mark mark = ap_arena_mark(scratch);
+	struct ap_replay *r = AP_NEW(arena, struct ap_replay);
+	size_t nslot = ap_schedule_slots(s, nsegment, nmicro), nstep = nslot * (size_t)nstage;
+	int32_t *stage_of = AP_NEW_N(arena, int32_t, nstage * nsegment);
+	struct ordering o = {.r = r, .s = s, .order = AP_NEW_N(scratch, const struct ap_schedule_slot *,
+		nstage),
+		.next = AP_NEW_N(scratch, size_t, nstage),
+		.linked = AP_NEW_N(scratch, int32_t, (size_t)nstage * (size_t)nstage)};
+	bool moved = true;
+	size_t narrival;
+
+	*r = (struct ap_replay){.nstage = nstage, .npart = nstage * nsegment, .nmicro = (int32_t)nmicro,
+		.stage_of = stage_of, .step = ap_arena_alloc_raw(arena, nstep, sizeof(struct step))};
+	narrival = 2 * (size_t)r->npart * (size_t)nmicro;
+	o.there = AP_NEW_N(scratch, bool, narrival);
+	for (int32_t i = 0; i < nstage * nstage; i++)
+		o.linked[i] = NOWHERE;
+	for (int32_t q = 0; q < r->npart; q++) {
+		int32_t segment;
+
+		ap_schedule_spot(s, nstage, q, &stage_of[q], &segment);
+	}
+	for (int32_t stage = 0; stage < nstage; stage++)
+		o.order[stage] = s->order(scratch, nstage, nsegment, stage, (int32_t)nmicro);
+	while (moved) {
+		moved = false;
+		for (int32_t stage = 0; stage < nstage; stage++)
+			moved = advance(&o, stage, nslot) || moved;
+	}
+	assert(r->nstep == nstep); /* else the orders deadlock */
+	r->free = AP_NEW_N(arena, int64_t, nstage);
+	r->link = AP_NEW_N(arena, int64_t, r->nlink + 1);
+	r->arrived = AP_NEW_N(arena, int64_t, narrival);
+	r->maker = AP_NEW_N(arena, int32_t, narrival);
+	r->end = AP_NEW_N(arena, int64_t, nstep);
+	r->before = AP_NEW_N(arena, int32_t, nstep);
+	r->sent = AP_NEW_N(arena, int32_t, nstep);
+	connect(r, ctx);
+	ap_arena_release(scratch, mark);
+	return r;
+}
+
+uint64_t ap_replay_steps(const struct ap_replay *r)
+{
+	return r->nstep;
+}
+
+static int64_t send_ticks(const struct step *x, const int64_t *send, const int64_t *send_back)
+{
+	return x->back ? send_back[x->part - 1] : send[x->part];
+}
+
+/* As a link is used in the order of its stage's passes, what is sent in no time neither waits nor delays. */
+int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
+	const int64_t *send_back)
+{
+	int64_t most = 0;
+
+	memset(r->free, 0, (size_t)r->nstage * sizeof *r->free);
+	memset(r->link, 0, (size_t)r->nlink * sizeof *r->link);
+	for (uint32_t i = 0; i < r->nstep; i++) {
+		const struct step *x = &r->step[i];
+		int64_t now = r->free[x->stage], ticks;
+
+		if (x->need != NOWHERE && r->arrived[x->need] > now)
+			now = r->arrived[x->need];
+		now += time[x->part].t[x->pass];
+		r->free[x->stage] = r->end[i] = now;
+		if (x->give == NOWHERE)
+			continue;
+		if (x->link != NOWHERE && (ticks = send_ticks(x, send, send_back)) > 0) {
+			int64_t *link = &r->link[x->link];
+
+			now = (*link > now ? *link : now) + ticks;
+			*link = now;
+		}
+		r->arrived[x->give] = now;
+	}
+	for (int32_t q = 0; q < r->npart; q++)
+		r->free[r->stage_of[q]] += time[q].t[AP_TIME_UPDATE];
+	for (int32_t s = 0; s < r->nstage; s++)
+		most = r->free[s] > most ? r->free[s] : most;
+	return most;
+}
+
+/* The step whose end the delivery by `maker` goes back to; its sends are counted, those before it that held
+ * it up on its link too if they may be. NOWHERE: the path ends with a send. */
+static int32_t sender(struct ap_replay *r, int32_t maker, const int64_t *send, const int64_t *send_back,
+	bool queues, struct ap_replay_path *out)
+{
+	for (;;) {
+		const struct step *x = &r->step[maker];
+		int64_t ticks = x->link == NOWHERE ? 0 : send_ticks(x, send, send_back);
+
+		if (ticks == 0)
+			return maker;
+		(x->back ? &out->send_back[x->part - 1] : &out->send[x->part])[0]++;
+		if (r->arrived[x->give] - ticks == r->end[maker])
+			return maker;
+		if (!queues)
+			return NOWHERE;
+		do /* the last one before that took time */
+			maker = r->sent[maker];
+		while (send_ticks(&r->step[maker], send, send_back) == 0);
+	}
+}
+
+void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
+	const int64_t *send_back, bool queues, struct ap_replay_path *out)
+{
+	int32_t stage = 0, at;
+
+	memset(out->pass, 0, (size_t)r->npart * sizeof *out->pass);
+	memset(out->send, 0, (size_t)r->npart * sizeof *out->send);
+	memset(out->send_back, 0, (size_t)r->npart * sizeof *out->send_back);
+	for (int32_t s = 1; s < r->nstage; s++)
+		stage = r->free[s] > r->free[stage] ? s : stage;
+	for (int32_t q = 0; q < r->npart; q++)
+		out->pass[q][AP_TIME_UPDATE] = r->stage_of[q] == stage;
+	for (at = r->last[stage]; at != NOWHERE;) {
+		const struct step *x = &r->step[at];
+		int64_t start = r->end[at] - time[x->part].t[x->pass];
+		int32_t before = r->before[at];
+
+		out->pass[x->part][x->pass]++;
+		if (before != NOWHERE && r->end[before] == start)
+			at = before;
+		else if (x->need != NOWHERE && r->arrived[x->need] == start)
+			at = sender(r, r->maker[x->need], send, send_back, queues, out);
+		else
+			break; /* the first pass of all */
+	}
+}

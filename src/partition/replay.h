@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A schedule as a list of steps in an order in which they can be carried out, whatever its passes take: the
+ * same times as ap_schedule_run(), in whole ticks, some hundred times as fast. The end is a maximum over
+ * paths, each a sum of passes, sends and an update: it does not fall when any of them grows.
+ */
+#ifndef AP_PARTITION_REPLAY_H
+#define AP_PARTITION_REPLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/ctx.h"
+
+struct ap_scheduler;
+
+enum { AP_TIME_FORWARD, AP_TIME_BACKWARD, AP_TIME_WEIGHT, AP_TIME_UPDATE, AP_TIMES };
+
+struct ap_ticks { /* of a part */
+	int64_t t[AP_TIMES];
+};
+
+struct ap_replay_path { /* how often the end counts each time */
+	int32_t (*pass)[AP_TIMES]; /* [part] */
+	int32_t *send, *send_back; /* [part] to the next part; from it */
+};
+
+struct ap_replay;
+
+/* In arena. O(slots). */
+struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
+	int32_t nsegment, int64_t nmicro);
+
+/* The end of a step. time, send, send_back: [part] in data order. O(slots). */
+int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
+	const int64_t *send_back);
+
+/* The path that ends last in the last run of ap_replay_end(), into the arrays of *out. queues: a send that
+ * waited for another one counts that too, which is a path of all plans unless a send takes time in some of
+ * them and none in others; else the path begins with such a send. O(slots). */
+void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
+	const int64_t *send_back, bool queues, struct ap_replay_path *out);
+
+/* Steps of one run, as a measure of work. */
+uint64_t ap_replay_steps(const struct ap_replay *r);
+
+#endif
