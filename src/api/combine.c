@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/combine.h"
 
-#include <inttypes.h>
+#include <string.h>
 
 #include "api/settle.h"
 #include "autopar/status.h"
@@ -11,14 +11,20 @@
 #include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "hybrid/hybrid_parse.h"
 
 enum { MOST = 64 }; /* combinations */
 
 enum { STEP, STAGES, SEGMENTS, MICRO_BATCHES, LEVEL, RECOMPUTE, RANKS };
 
+struct several {
+	const struct ap_settings *set;
+	struct ap_hybrid_space hybrids; /* of set->hybrid, if it is several */
+};
+
 struct trial {
 	struct ap_ctx ctx; /* with messages of its own */
-	const struct ap_settings *from; /* with several values */
+	const struct several *several;
 	const struct ap_sources *src;
 	size_t number; /* of the combination */
 	enum ap_status st;
@@ -37,26 +43,46 @@ bool ap_combine_asked(const struct ap_settings *set)
 	return false;
 }
 
+/* The values of a setting; NULL: it has one, or follows from --hybrid. */
+static const struct ap_choices *values_of(const struct ap_settings *set, int id)
+{
+	return set->among[id] && !strchr(set->name[id], ' ') ? set->among[id] : NULL;
+}
+
 /* The number of combinations; 0: more than MOST. */
 static size_t count(const struct ap_settings *set)
 {
 	size_t n = 1;
 
-	for (int i = 0; i < AP_SET_COUNT && n; i++)
-		if (set->among[i])
-			n = set->among[i]->n <= MOST / n ? n * set->among[i]->n : 0;
+	for (int i = 0; i < AP_SET_COUNT && n; i++) {
+		const struct ap_choices *c = values_of(set, i);
+
+		if (c)
+			n = c->n <= MOST / n ? n * c->n : 0;
+	}
 	return n;
 }
 
 /* Picks combination `number`: the values of the last setting change first. */
-static void pick(struct ap_settings *set, const struct ap_settings *from, size_t number)
+static void pick(struct ap_arena *arena, struct ap_settings *set, const struct several *several,
+	size_t number)
 {
-	*set = *from;
-	for (int i = AP_SET_COUNT - 1; i >= 0; i--)
-		if (from->among[i]) {
-			ap_setting_pick(set, (enum ap_setting_id)i, number % from->among[i]->n);
-			number /= from->among[i]->n;
+	*set = *several->set;
+	for (int i = AP_SET_COUNT - 1; i >= 0; i--) {
+		const struct ap_choices *c = values_of(several->set, i);
+
+		if (!c && set->among[i])
+			ap_setting_unset(set, (enum ap_setting_id)i); /* the hybrid gives it */
+		if (!c)
+			continue;
+		if (i == AP_SET_hybrid) {
+			set->hybrid = ap_hybrid_space_at(arena, &several->hybrids, number % c->n);
+			set->among[i] = NULL;
+		} else {
+			ap_setting_pick(set, (enum ap_setting_id)i, number % c->n);
 		}
+		number /= c->n;
+	}
 }
 
 /* The place of what is recomputed among its values. */
@@ -76,8 +102,8 @@ static void try_plan(void *user)
 	struct ap_settings *set = AP_NEW(t->ctx.arena, struct ap_settings);
 	struct ap_planning *p = AP_NEW(t->ctx.arena, struct ap_planning);
 
-	t->ctx.diag = ap_diag_create(t->ctx.arena, t->from->strict);
-	pick(set, t->from, t->number);
+	t->ctx.diag = ap_diag_create(t->ctx.arena, t->several->set->strict);
+	pick(t->ctx.arena, set, t->several, t->number);
 	t->st = ap_settings_settle(&t->ctx, set);
 	if (t->st == AP_OK)
 		t->st = ap_settings_note(&t->ctx, set, AP_FOR_search);
@@ -91,13 +117,13 @@ static void try_plan(void *user)
 	t->rank[SEGMENTS] = (double)set->pipeline_segments;
 	t->rank[MICRO_BATCHES] = (double)set->micro_batches;
 	t->rank[LEVEL] = set->enable_parallel_optimizer ? set->optimizer_level + 1 : 0;
-	t->rank[RECOMPUTE] = (double)recompute_rank(t->from, set);
+	t->rank[RECOMPUTE] = (double)recompute_rank(t->several->set, set);
 }
 
-static struct trial run(struct ap_ctx *ctx, const struct ap_settings *from, const struct ap_sources *src,
+static struct trial run(struct ap_ctx *ctx, const struct several *several, const struct ap_sources *src,
 	size_t number)
 {
-	struct trial t = {.ctx = *ctx, .from = from, .src = src, .number = number, .st = AP_LIMIT};
+	struct trial t = {.ctx = *ctx, .several = several, .src = src, .number = number, .st = AP_LIMIT};
 
 	if (!ap_attempt_apart(&t.ctx, try_plan, NULL, &t, &t.arena)) {
 		t.any = false;
@@ -140,12 +166,12 @@ static void describe(struct ap_ctx *ctx, const struct trial *t, struct ap_tried 
 	const char *why = t->arena ? first_error(t->ctx.diag) : "memory of the planner ran out";
 	struct ap_str label;
 
-	pick(&set, t->from, t->number);
+	pick(ctx->arena, &set, t->several, t->number);
 	ap_str_init(&label, ctx->arena);
 	for (int i = 0; i < AP_SET_COUNT; i++) {
 		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)i);
 
-		if (!t->from->among[i])
+		if (!values_of(t->several->set, i))
 			continue;
 		ap_str_addf(&label, "%s%s %s", label.len ? ", " : "", row->key,
 			ap_setting_text(ctx->arena, row, &set));
@@ -208,13 +234,16 @@ enum ap_status ap_combine(struct ap_writing *to, const struct ap_sources *src,
 	bool stopped = false, hold = !to->set->planner_memory; /* else the best is planned again */
 	enum ap_status st[MOST];
 	struct trial best = {.any = false};
+	struct several several = {.set = to->set};
 
 	if (!n)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"these settings have more than %d combinations, the most that a search tries", MOST);
+	if (to->set->among[AP_SET_hybrid])
+		AP_TRY(ap_hybrid_space_parse(ctx, to->set->hybrid, &several.hybrids));
 	tries->v = tried;
 	do {
-		struct trial t = run(ctx, to->set, src, tries->n);
+		struct trial t = run(ctx, &several, src, tries->n);
 		bool better = t.any && (!best.any || is_better(&t, &best));
 
 		describe(ctx, &t, &tried[tries->n]);
@@ -228,7 +257,7 @@ enum ap_status ap_combine(struct ap_writing *to, const struct ap_sources *src,
 			drop(better ? &best : &t);
 	} while (tries->n < n && !ap_ctx_stopped(ctx) && st[tries->n - 1] != AP_INTERNAL);
 	if (best.any && !best.arena)
-		best = run(ctx, to->set, src, best.number);
+		best = run(ctx, &several, src, best.number);
 	if (!best.any || st[tries->n - 1] == AP_INTERNAL) {
 		drop(&best);
 		return explain(ctx, tries, st);

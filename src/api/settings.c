@@ -737,7 +737,7 @@ const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row 
 
 	if (!text)
 		return "null";
-	if (among && among->n && !among->word)
+	if (among && among->n && !among->word && row->type != AP_SET_TEXT)
 		return several_json(arena, row, among);
 	if (!among && row->type < AP_SET_INTS)
 		return text;

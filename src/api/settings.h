@@ -118,8 +118,8 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 #undef ALIAS
 #undef SEVERAL
 	/* Several values, which are still to be decided among; the field then holds the first of them, or of
-	 * auto its default. NULL: the field is the value. Of hybrid it is auto where its text is a space of
-	 * hybrids (hybrid/hybrid_parse.h), not one. */
+	 * auto its default. NULL: the field is the value. Of hybrid, whose
+	 * text is then a space of hybrids (hybrid/hybrid_parse.h), only their number. */
 	const struct ap_choices *among[AP_SET_COUNT];
 	enum ap_origin origin[AP_SET_COUNT];
 	const char *name[AP_SET_COUNT]; /* spelling: "--vpp", "hsdp.threshold"; NULL if not given */

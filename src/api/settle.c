@@ -461,14 +461,16 @@ static void check_float8(struct ap_ctx *ctx, const struct ap_settings *o)
 
 static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 {
-	static const struct ap_choices open = {.any = true};
+	struct ap_choices *several = AP_NEW(ctx->arena, struct ap_choices);
 	struct ap_hybrid_space space;
 
 	if (!o->hybrid)
 		return AP_OK;
 	AP_TRY(ap_hybrid_space_parse(ctx, o->hybrid, &space));
 	AP_TRY(hold_hybrid(ctx, o, &space));
-	o->among[AP_SET_hybrid] = ap_hybrid_space_single(&space) ? NULL : &open;
+	several->n = ap_hybrid_space_count(&space);
+	several->any = several->n == 0;
+	o->among[AP_SET_hybrid] = ap_hybrid_space_single(&space) ? NULL : several;
 	if (o->overlap_moe_expert_parallel_comm && ap_hybrid_space_single(&space) && space.one.ep <= 1)
 		return ap_settings_contradict(ctx, o, AP_SET_overlap_moe_expert_parallel_comm, AP_SET_hybrid,
 			"without ep above 1 no tokens change hands");

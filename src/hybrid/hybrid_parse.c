@@ -331,6 +331,56 @@ bool ap_hybrid_space_single(const struct ap_hybrid_space *space)
 	return !space->any;
 }
 
+size_t ap_hybrid_space_count(const struct ap_hybrid_space *space)
+{
+	size_t n = !space->any;
+
+	for (int k = 0; k < AP_HYBRID_KEYS; k++) {
+		if (!space->given[k])
+			continue;
+		if (space->key[k].any)
+			return 0;
+		n = n * space->key[k].n <= AP_CHOICES_MOST ? n * space->key[k].n : AP_CHOICES_MOST + 1;
+	}
+	return n;
+}
+
+static void add_layers(struct ap_str *s, const struct ap_layer_cut *cut)
+{
+	if (cut->kind == AP_LAYERS_EVEN)
+		return;
+	ap_str_addf(s, "%s%s=%s", s->len ? "," : "", cut->kind == AP_LAYERS_OFFSET ? "offset" : "layers",
+		cut->kind == AP_LAYERS_ANYHOW ? "cost" : "");
+	for (uint32_t i = 0; i < cut->n; i++)
+		ap_str_addf(s, "%s%" PRId64, i ? "," : "", cut->count[i]);
+}
+
+const char *ap_hybrid_space_at(struct ap_arena *arena, const struct ap_hybrid_space *space, size_t i)
+{
+	int64_t value[AP_HYBRID_KEYS];
+	struct ap_str s;
+
+	for (int k = AP_HYBRID_KEYS - 1; k >= 0; k--)
+		if (space->given[k]) {
+			value[k] = space->key[k].v[i % space->key[k].n];
+			i /= space->key[k].n;
+		}
+	ap_str_init(&s, arena);
+	for (int k = 0; k < KEYS; k++) {
+		enum ap_hybrid_key key = keys[k].key;
+
+		if (key == AP_HYBRID_KEYS || !space->given[key])
+			continue;
+		ap_str_addf(&s, "%s%s=", s.len ? "," : "", keys[k].name);
+		if (key == AP_HYBRID_CP_ALGO)
+			ap_str_add(&s, ap_cp_algo_name((enum ap_cp_algo)value[key]));
+		else
+			ap_str_addf(&s, "%" PRId64, value[key]);
+	}
+	add_layers(&s, &space->one.layers);
+	return s.s;
+}
+
 enum ap_status ap_hybrid_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid *out)
 {
 	struct ap_hybrid_space space;

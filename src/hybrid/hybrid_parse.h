@@ -62,6 +62,12 @@ enum ap_status ap_hybrid_space_parse(struct ap_ctx *ctx, const char *text, struc
 /* Is every given key one value? */
 bool ap_hybrid_space_single(const struct ap_hybrid_space *space);
 
+/* The number of hybrids, where there are more than AP_CHOICES_MOST that and one; 0: some key is auto. */
+size_t ap_hybrid_space_count(const struct ap_hybrid_space *space);
+
+/* Hybrid i of a space, below its count, as text; the values of the last key change first. */
+const char *ap_hybrid_space_at(struct ap_arena *arena, const struct ap_hybrid_space *space, size_t i);
+
 /* Sets a key of a hybrid to a value of it. */
 void ap_hybrid_put(struct ap_hybrid *h, enum ap_hybrid_key key, int64_t value);
 

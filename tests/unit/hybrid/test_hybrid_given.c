@@ -243,10 +243,37 @@ START_TEST(spaces)
 	ck_assert_int_eq(space.key[AP_HYBRID_CP_ALGO].v[1], AP_CP_ALL_TO_ALL);
 	ck_assert(space.one.tp == 1 && space.one.pp == 2 && space.one.mbs == 0 && space.one.layers.n == 4);
 	ck_assert(space.one.vocab == AP_VOCAB_CUT && !space.any && !ap_hybrid_space_single(&space));
+	ck_assert_uint_eq(ap_hybrid_space_count(&space), 0);
 	space = space_of(&ctx, "auto");
+	ck_assert_uint_eq(ap_hybrid_space_count(&space), 0);
 	ck_assert(space.any && !ap_hybrid_space_single(&space) && !space.given[AP_HYBRID_TP]);
 	space = space_of(&ctx, "tp=4..4,dp=2,2,sp=1");
 	ck_assert(ap_hybrid_space_single(&space) && space.one.tp == 4 && space.one.dp == 2 && space.one.sp);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+START_TEST(hybrids_of_a_space)
+{
+	static const char *const texts[] = {"tp=1,pp=2,sp=0,cp_algo=ring,layers=3,4", "tp=1,pp=2,sp=0,cp_algo=all-to-all,"
+		"layers=3,4", "tp=1,pp=2,sp=1,cp_algo=ring,layers=3,4", "tp=1,pp=2,sp=1,cp_algo=all-to-all,layers=3,4",
+		"tp=4,pp=2,sp=0,cp_algo=ring,layers=3,4", "tp=4,pp=2,sp=0,cp_algo=all-to-all,layers=3,4",
+		"tp=4,pp=2,sp=1,cp_algo=ring,layers=3,4", "tp=4,pp=2,sp=1,cp_algo=all-to-all,layers=3,4"};
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_hybrid_space space = space_of(&ctx, "cp_algo=a2a,ring,layers=3,4,sp=0,1,tp=4,1,pp=2");
+
+	ck_assert_uint_eq(ap_hybrid_space_count(&space), AP_COUNT(texts));
+	for (size_t i = 0; i < AP_COUNT(texts); i++)
+		ck_assert_str_eq(ap_hybrid_space_at(ctx.arena, &space, i), texts[i]);
+	space = space_of(&ctx, "pp=2,offset=-1,1");
+	ck_assert_str_eq(ap_hybrid_space_at(ctx.arena, &space, 0), "pp=2,offset=-1,1");
+	space = space_of(&ctx, "layers=cost,vocab_emb_dp=1");
+	ck_assert_str_eq(ap_hybrid_space_at(ctx.arena, &space, 0), "vocab_emb_dp=1,layers=cost");
+	space = space_of(&ctx, "tp=1..64,dp=1..64");
+	ck_assert_uint_eq(ap_hybrid_space_count(&space), 4096);
+	ck_assert_str_eq(ap_hybrid_space_at(ctx.arena, &space, 4095), "dp=64,tp=64");
+	space = space_of(&ctx, "tp=1..64,dp=1..65,pp=1,2");
+	ck_assert_uint_eq(ap_hybrid_space_count(&space), 4097);
 	ctx_destroy(&ctx);
 }
 END_TEST
@@ -328,6 +355,13 @@ START_TEST(texts_of_hybrids)
 		space = space_of(&ctx, more.s);
 		ck_assert_msg(!memcmp(&space.one, &h, sizeof h), "%s", more.s);
 		ck_assert_msg(ap_hybrid_space_single(&space) == !several, "%s", more.s);
+		ck_assert(!several == (ap_hybrid_space_count(&space) == 1));
+		if (ap_hybrid_space_count(&space) <= AP_CHOICES_MOST) {
+			const char *first = ap_hybrid_space_at(ctx.arena, &space, 0);
+
+			ck_assert_msg(ap_hybrid_parse(&ctx, first, &read) == AP_OK && !memcmp(&read, &h, sizeof h), "%s",
+				first);
+		}
 		ck_assert_int_eq(ap_hybrid_parse(&ctx, more.s, &read), several ? AP_USAGE : AP_OK);
 		ctx_destroy(&ctx);
 	}
