@@ -5,9 +5,9 @@
 Everything is done as EXECUTING A PLAN of autopar-plan(5) says, from the two files alone: operators on
 slices, redistributions, collectives, pipelines with micro-batches, gradients and their exchange, an
 update of every parameter (w - gradient / 10). ranks.py has what goes on between ranks, step.py the order
-of things, kernels.py what operators compute. Values of inputs, parameters and constants, which no file
-has, are drawn from their names; gradients_mean, which only scales, is left out. numpy is needed
-(Debian: python3-numpy).
+of things, kernels.py what operators compute, eighths.py products in 8 bits. Values of inputs, parameters
+and constants, which no file has, are drawn from their names; gradients_mean, which only scales, is left
+out. numpy is needed (Debian: python3-numpy).
 """
 import argparse
 import json
@@ -40,7 +40,7 @@ class Files:
         self.opers, self.alone = ([
             Oper(o, {**(of_graph.get(o["name"], {}).get("attrs") or {}),
                      "sequence_first": o.get("sequence_first", 0)}, moves.get(o["name"], {}),
-                 self.ranks, alone) for o in plan["operators"]] for alone in (False, True))
+                 self.ranks, alone, plan["settings"].get("fp8_recipe")) for o in plan["operators"]] for alone in (False, True))
         self.tensors = {t["name"]: t for key in ("inputs", "parameters", "constants")
                         for t in graph.get(key, [])}
         self.stages = [dict(s, slots=[dict(x, part=(s["id"], x["segment"])) for x in s["slots"]])
@@ -71,6 +71,9 @@ class Files:
         for o, said in zip(self.opers, plan["operators"]):
             need(all(map(of_step, o.out_whole, said["out_shape"])), o.name, "has other out_shape")
             need(set(o.moves) <= set(range(len(o.inputs))), o.name, "has no such operand")
+            for i in (i for i, m in o.moves.items() if "sent_as" in m):
+                self.check_8_bits(self.opers.index(o), i)
+            need(o.in_8_bits or not any("sent_as" in c for c in o.comms), o.name, "sends in 8 bits")
             for c in o.comms:
                 self.check_group(c, min(c.get("from_stage", o.stage), c.get("to_stage", o.stage)))
             for i, tensor in enumerate(o.inputs):
@@ -84,6 +87,17 @@ class Files:
                 need(same_layout(layout, ends[0] if m else o.in_layout[i], self.ranks) and
                      same_layout(o.in_layout[i], ends[1] if m else layout, self.ranks),
                      tensor, "comes to", o.name, "in another layout")
+
+    def check_8_bits(self, k, i):
+        """What comes in 8 bits is read by products in 8 bits alone, themselves or behind views."""
+        o = self.opers[k]
+        if o.type in ("Reshape", "Transpose"):
+            uses = uses_of(self.opers, o.outputs[0])
+            need(uses, o.outputs[0], "comes in 8 bits and is read by nobody")
+            for use in uses:
+                self.check_8_bits(*use)
+        else:
+            need(o.in_8_bits and i == 0, o.inputs[i], "is sent in 8 bits to", o.name)
 
     def limit(self, tensor):
         """Indices must be smaller than the length that they look up."""

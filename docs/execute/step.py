@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from eighths import Copies
 from kernels import KERNELS, Site, Tape, Var
 from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, exchange, group, layout_of_map,
                    layout_of_pairs, move, need, own_part, parts)
@@ -14,7 +15,7 @@ from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, exchange
 class Oper:
     """An operator of the plan; alone: as one rank has it, whole and without communications."""
 
-    def __init__(self, o, attrs, moves, ranks, alone=False):
+    def __init__(self, o, attrs, moves, ranks, alone=False, recipe=None):
         self.name, self.type, self.attrs = o["name"], o["type"], attrs
         self.stage, self.segment, self.once = o["stage"], o["segment"], o.get("once", False)
         self.inputs, self.outputs, self.out_dtype = o["inputs"], o["outputs"], o["out_dtype"]
@@ -29,6 +30,7 @@ class Oper:
         self.in_layout, self.out_layout = maps
         self.ranks, self.moves, self.alone = ranks, moves, alone
         self.comms = [] if alone else o["communications"]
+        self.in_8_bits, self.recipe = o.get("in_8_bits"), recipe
 
     def of(self, phase, which, index):
         return [c for c in self.comms if c["phase"] == phase and c.get(which) == index]
@@ -71,6 +73,7 @@ class Run:
                     b[i][0][comm["concat_dim"]] = 0
                     own = group(rank, comm["axes"]).index(rank)
                     b[i][0][comm["dim"]] += own * operands[i][rank].shape[comm["dim"]]
+        self.copies = Copies(oper, operands, [[b[0] for b in of] for of in boxes]) if oper.in_8_bits else None
         self.statistics, self.tapes, self.ins = {}, [], []
         kernels = [self.begin(rank, [x[rank] for x in operands], boxes[rank])
                    for rank in range(oper.ranks)]
@@ -98,6 +101,9 @@ class Run:
                     [b[0] for b in out], [b[1] for b in out], oper.out_whole, oper.out_dtype)
         self.tapes.append(tape)
         self.ins.append([Var(x, tape) for x in operands])
+        if self.copies:
+            self.copies.made.append(out[0][0])
+            return self.copies.product(rank, site, *self.ins[rank])
         return KERNELS[oper.type](site, *self.ins[rank])
 
     def finish(self, kernels):
@@ -159,7 +165,10 @@ class Run:
         """Gradients of operands from those of results; None where none has come or is wanted."""
         for k, grads in enumerate(douts):
             if grads is not None and k not in self.statistics:
-                for var, g in zip(self.outs[k], self.gradient_of_made(k, grads)):
+                grads = self.gradient_of_made(k, grads)
+                if self.copies:
+                    self.copies.copy_gradients(grads)
+                for var, g in zip(self.outs[k], grads):
                     need(g.shape == var.shape, f"the gradient of result {k} comes as {g.shape}")
                     var.add_grad(g)
         for k, (given, leaf, lengths, share) in reversed(self.statistics.items()):

@@ -240,6 +240,15 @@ int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *
 	return t->float8 && step->float8_params ? 1 : ap_dtype_bytes(ap_task_stored(t, operand));
 }
 
+bool ap_comm_in_8_bits(const struct ap_task *t, const struct ap_comm *c, const struct ap_step *step)
+{
+	if (!t->float8 || (c->kind != AP_COLL_ALLGATHER && c->kind != AP_COLL_BROADCAST))
+		return false;
+	if (c->result >= 0)
+		return c->phase == AP_PHASE_BACKWARD;
+	return step->float8_params && t->in[c->operand].kind == AP_TENSOR_PARAM;
+}
+
 const struct ap_fusion *ap_comm_fusion(const struct ap_step *step, enum ap_coll kind)
 {
 	static const struct ap_fusion none = {.mode = AP_FUSION_OFF};

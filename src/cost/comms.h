@@ -48,6 +48,9 @@ int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step);
 
 /* Bytes of an element of a weight as it is stored and gathered. */
 int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *step);
+
+/* Is it sent in 8 bits, as a weight that is stored so, or the gradient of a dealt result? */
+bool ap_comm_in_8_bits(const struct ap_task *t, const struct ap_comm *c, const struct ap_step *step);
 /* How collectives of this kind go in buckets; mode AP_FUSION_OFF where they do not. */
 const struct ap_fusion *ap_comm_fusion(const struct ap_step *step, enum ap_coll kind);
 

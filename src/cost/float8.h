@@ -29,6 +29,12 @@ static inline double ap_float8_bytes(const struct ap_float8_recipe *recipe)
 	return 1 + recipe->scale_bytes;
 }
 
+/* The type of the copies of results' gradients; those of operands are float8_e4m3fn. */
+static inline enum ap_dtype ap_float8_of_gradients(const struct ap_step *step)
+{
+	return step->float8_hybrid ? AP_FLOAT8_E5M2 : AP_FLOAT8_E4M3FN;
+}
+
 /*
  * The products that run in 8 bits, [nnode] in scratch; NULL: none does. Such a product is in a layer
  * (graph/family.h), multiplies an activation by a parameter, in that order, both of 16 bits, and both extents

@@ -311,7 +311,7 @@ static double product_bytes(const struct ap_opcost *x, int i)
 /* The type of products with a gradient. */
 static enum ap_dtype arithmetic_back(const struct ap_opcost *x)
 {
-	return x->t->float8 && x->step->float8_hybrid ? AP_FLOAT8_E5M2 : arithmetic(x);
+	return x->t->float8 ? ap_float8_of_gradients(x->step) : arithmetic(x);
 }
 
 /* Of a product's first operand: dA = dC B' (m x k over n). */

@@ -826,6 +826,78 @@ static void read_outputs(struct book *b, uint32_t i)
 	op->out = out;
 }
 
+/* NULL where products run in the graph's types. */
+static const char *float8_format(const struct book *b)
+{
+	const struct ap_jv *format = ap_jv_get(ap_jv_get(b->root, "settings"), "fp8_format");
+
+	return format && ap_jv_type(format) == AP_JSTRING ? ap_jv_str(format) : NULL;
+}
+
+static void hold_gradient_type(struct book *b, const struct ap_jv *type)
+{
+	const char *format = float8_format(b);
+	const char *want = format && strcmp(format, "hybrid") == 0 ? "float8_e5m2" : "float8_e4m3fn";
+
+	if (strcmp(ap_jv_str(type), want) != 0)
+		book_fault(b, type, "expected %s, by /settings/fp8_format", want);
+}
+
+/* What is kept in 8 bits: results, in their order. */
+static void hold_kept(struct book *b, const struct book_op *op, const struct ap_jv *kept)
+{
+	int64_t before = -1, result;
+
+	if (ap_jv_count(kept) == 0)
+		book_fault(b, kept, "expected results, or no such key");
+	for (const struct ap_jv *v = ap_jv_first(kept); v; v = ap_jv_next(v), before = result) {
+		result = -1;
+		if (!ap_jv_int(b->doc, v, &result) || result <= before || result >= (int64_t)op->nout)
+			book_fault(b, v, "expected the next of %" PRIu32 " results", op->nout);
+	}
+}
+
+static void hold_float8(struct book *b, const struct book_op *op)
+{
+	const struct ap_jv *product = ap_jv_get(op->v, "in_8_bits");
+	const struct ap_jv *kept = ap_jv_get(op->v, "kept_in_8_bits");
+
+	if ((product || kept) && !float8_format(b))
+		book_fault(b, product ? product : kept, "is not said without /settings/fp8_format");
+	if (kept)
+		hold_kept(b, op, kept);
+	if (!product)
+		return;
+	if (op->nin != 2 || op->nout != 1)
+		book_fault(b, product, "is said of an operator that is no product");
+	if (ap_jv_get(product, "gradient") && b->inference)
+		book_fault(b, product, "has a gradient, for /settings/run_phase is inference");
+	if (ap_jv_get(product, "gradient"))
+		hold_gradient_type(b, ap_jv_get(product, "gradient"));
+	if (ap_jv_get(product, "keeps_copy") && !book_bool(product, "keeps_copy"))
+		book_fault(b, ap_jv_get(product, "keeps_copy"), "expected true, or no such key");
+}
+
+/* In 8 bits are sent gradients of a product's result, and weights that are stored so. */
+static void hold_sent_as(struct book *b, const struct book_op *op, const struct ap_jv *c)
+{
+	const struct ap_jv *gathers = ap_jv_get(ap_jv_get(b->root, "settings"), "fp8_param_gather");
+	const struct ap_jv *sent_as = ap_jv_get(c, "sent_as");
+
+	if (!sent_as)
+		return;
+	if (!ap_jv_get(op->v, "in_8_bits"))
+		book_fault(b, sent_as, "is said of an operator that is no product in 8 bits");
+	if (ap_jv_get(c, "result")) {
+		hold_gradient_type(b, sent_as);
+		return;
+	}
+	if (strcmp(ap_jv_str(sent_as), "float8_e4m3fn") != 0)
+		book_fault(b, sent_as, "expected float8_e4m3fn, as weights are stored");
+	if (!gathers || ap_jv_type(gathers) != AP_JBOOL || !ap_jv_bool(gathers))
+		book_fault(b, sent_as, "is not said without /settings/fp8_param_gather");
+}
+
 static void hold_counts(struct book *b, const struct book_op *op)
 {
 	static const struct {
@@ -865,6 +937,7 @@ static void read_operator(struct book *b, uint32_t i, const struct ap_jv *v)
 	op->dev = book_list(b, ap_jv_get(v, "dev_matrix"));
 	op->comm = list_of(b, ap_jv_get(v, "communications"), &op->ncomm);
 	hold_counts(b, op);
+	hold_float8(b, op);
 }
 
 static void rule_operators(struct book *b)
@@ -1212,13 +1285,6 @@ static void find_partial(struct book *b, const struct book_op *op, const struct 
 	ap_axes_without(&all, &own, out);
 }
 
-static bool asks_for_float8(const struct book *b)
-{
-	const struct ap_jv *format = ap_jv_get(ap_jv_get(b->root, "settings"), "fp8_format");
-
-	return format && ap_jv_type(format) == AP_JSTRING;
-}
-
 /* Steps must be those from one layout to the other; move, if not NULL, must send their bytes. partial: of a
  * gradient on its way back. */
 static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap_layout *from,
@@ -1232,7 +1298,7 @@ static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap
 	int64_t size[AP_MAX_RANK];
 	int n, i = 0;
 
-	if (sent_as && !asks_for_float8(b))
+	if (sent_as && !float8_format(b))
 		book_fault(b, sent_as, "is not said without /settings/fp8_format");
 	for (size_t d = 0; d < t->shape.n; d++)
 		size[d] = t->shape.v[d] / (t->batch >> d & 1 ? b->micro_batches : 1);
@@ -1937,6 +2003,7 @@ static void hold_comm(struct book *b, const struct book_op *op, const struct ap_
 	bool send = !strcmp(kind, "Send"), each = ap_jv_get(c, "each_micro_batch") != NULL;
 
 	hold_tensor(b, op, c);
+	hold_sent_as(b, op, c);
 	if (send)
 		hold_send(b, c);
 	else

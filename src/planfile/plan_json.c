@@ -10,6 +10,8 @@
 #include "base/map.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "cost/comms.h"
+#include "cost/float8.h"
 #include "graph/sequence_first.h"
 #include "hw/coll.h"
 #include "hw/group.h"
@@ -559,6 +561,9 @@ static void write_comm(struct ap_plan_writer *pw, ap_id node, const struct ap_pl
 	ap_jw_kint(w, result ? "result" : "operand", result ? c->comm.result : c->comm.operand);
 	ap_jw_kstr(w, "tensor", g->tensor[ap_plan_comm_tensor(g, node, &c->comm)].name);
 	ap_jw_kint(w, "bytes", c->comm.bytes);
+	if (ap_comm_in_8_bits(&pw->p->task[node], &c->comm, pw->p->step))
+		ap_jw_kstr(w, "sent_as", ap_dtype_name(result ? ap_float8_of_gradients(pw->p->step)
+			: AP_FLOAT8_E4M3FN));
 	if (c->comm.kind == AP_COLL_NEIGHBOREXCHANGE)
 		write_exchange(w, &pw->p->op[node].place, &c->comm.axes);
 	if (c->comm.kind == AP_COLL_RING || c->comm.kind == AP_COLL_ALLTOALL)
@@ -745,6 +750,33 @@ static void write_once(struct ap_plan_writer *pw, ap_id i)
 	ap_jw_join(&pw->w, pw->cuts.v[id].s, pw->cuts.v[id].len);
 }
 
+/* Which copies in 8 bits its products read, and what is kept as such copies. */
+static void write_float8(struct ap_plan_writer *pw, ap_id i)
+{
+	const struct ap_task *t = &pw->p->task[i];
+	struct ap_jw *w = &pw->w;
+	bool any = false;
+
+	if (t->float8) {
+		ap_jw_kobj_flat(w, "in_8_bits");
+		ap_jw_kstr(w, "operands", ap_dtype_name(AP_FLOAT8_E4M3FN));
+		if (t->backward)
+			ap_jw_kstr(w, "gradient", ap_dtype_name(ap_float8_of_gradients(pw->p->step)));
+		if (t->in[0].float8_copy)
+			ap_jw_kbool(w, "keeps_copy", true);
+		ap_jw_end(w);
+	}
+	for (int o = 0; o < t->bound->nout; o++)
+		any |= t->out[o].float8;
+	if (!any)
+		return;
+	ap_jw_karr_flat(w, "kept_in_8_bits");
+	for (int o = 0; o < t->bound->nout; o++)
+		if (t->out[o].float8)
+			ap_jw_int(w, o);
+	ap_jw_end(w);
+}
+
 static void write_operator(struct ap_plan_writer *pw, ap_id i)
 {
 	const struct ap_node *n = &pw->p->graph->node[i];
@@ -761,6 +793,7 @@ static void write_operator(struct ap_plan_writer *pw, ap_id i)
 		ap_jw_kbool(w, "once", true);
 	if (ap_attr_get(&n->attrs, AP_SEQUENCE_FIRST))
 		ap_jw_kint(w, "sequence_first", ap_attr_int(&n->attrs, AP_SEQUENCE_FIRST, 0));
+	write_float8(pw, i);
 	write_names(pw, "inputs", n->in, n->bound.nin);
 	write_names(pw, "outputs", n->out, n->bound.nout);
 	write_shapes(pw, "out_shape", "out_dtype", n->out, n->bound.nout);

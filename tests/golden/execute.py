@@ -7,6 +7,7 @@ with faults do not.
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ PROGRAM, ROOT = sys.argv[1:3]
 sys.path.insert(0, os.path.join(ROOT, "docs", "execute"))
 import numpy as np  # noqa: E402
 
+import eighths  # noqa: E402
 import execute_plan  # noqa: E402
 from execute_graphs import SLOW_CHIP, cnn, depthwise, look, mlp, views  # noqa: E402
 
@@ -59,6 +61,14 @@ CONFIGS = {  # configurations of Hugging Face, and options of import
     "units": ({**DECODER, "model_type": "gpt_oss", "num_hidden_layers": 1, "num_attention_heads": 8, "num_key_value_heads": 8,
                "head_dim": 2, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 2}, []),
 }
+# Extents that are multiples of 16, so that products run in 8 bits.
+SIXTEENS = {**DECODER, "num_key_value_heads": 4, "intermediate_size": 32}
+CONFIGS |= {
+    "eighths": ({**SIXTEENS, "model_type": "llama"}, ["--dtype", "bfloat16"]),
+    "experts8": ({**SIXTEENS, "model_type": "qwen2_moe", "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16,
+                  "shared_expert_intermediate_size": 32, "decoder_sparse_step": 1, "norm_topk_prob": True},
+                 ["--dtype", "bfloat16"]),
+}
 GRAPHS = {
     "mlp": mlp(),
     "mlp_tied": mlp(tied=True),
@@ -75,6 +85,18 @@ GRAPHS = {
 GENERIC = ["--executor", "generic"]
 DEAL = ["--enable-parallel-optimizer", "--parallel-optimizer-threshold", "0"]
 PIPE = ["--pipeline-stages", "2", "--micro-batches", "3"]
+E4M3, HYBRID = ["--fp8-format", "e4m3", *GENERIC], ["--fp8-format", "hybrid", *GENERIC]
+CASES_8 = [  # with products in 8 bits
+    ("eighths", 4, ["--hybrid", "dp=2,tp=2,sp=1,mbs=2", *HYBRID, "--fp8-recipe", "tensorwise"]),
+    ("eighths", 4, ["--hybrid", "dp=2,tp=2,mbs=2", *E4M3, "--fp8-recipe", "delayed"]),
+    ("eighths", 4, ["--hybrid", "tp=2,cp=2,sp=1,mbs=4", *HYBRID, "--fp8-recipe", "mxfp8"]),
+    ("eighths", 4, ["--hybrid", "dp=4,mbs=1", *DEAL, "--optimizer-level", "level3", "--fp8-param-gather", *HYBRID,
+                    "--fp8-recipe", "blockwise"]),
+    ("eighths", 4, ["--hybrid", "dp=2,pp=2,mbn=2", *DEAL, "--fp8-param-gather", *E4M3, "--fp8-recipe", "tensorwise"]),
+    ("eighths", 4, ["--hybrid", "tp=2,pp=2,sp=1,mbn=2", "--recompute", "full", *HYBRID, "--fp8-recipe", "blockwise"]),
+    ("experts8", 4, ["--hybrid", "dp=4,ep=4,mbs=1", *HYBRID, "--fp8-recipe", "tensorwise"]),
+    ("experts8", 4, ["--hybrid", "dp=2,tp=2,ep=2,sp=1,mbs=2", *HYBRID, "--fp8-recipe", "mxfp8"]),
+]
 CASES = [  # graph, devices, options
     ("mix", 8, []), ("mix", 3, [*GENERIC, *DEAL]),
     ("mlp", 2, []), ("mlp", 3, GENERIC), ("mlp", 12, []), ("mlp", 12, GENERIC),
@@ -173,7 +195,8 @@ class Execute(unittest.TestCase):
             with open(cls.path("config"), "w", encoding="utf-8") as file:
                 json.dump(config, file)
             text = subprocess.run([PROGRAM, "import", cls.path("config"), "-q", "--batch", "8", "--sequence", "4",
-                                   "--dtype", "float32", *args], check=True, capture_output=True)
+                                   *(() if "--dtype" in args else ("--dtype", "float32")), *args], check=True,
+                                  capture_output=True)
             GRAPHS[name] = json.loads(text.stdout)
         for name, graph in GRAPHS.items():
             with open(cls.path(name), "w", encoding="utf-8") as file:
@@ -196,7 +219,8 @@ class Execute(unittest.TestCase):
 
     def execute(self, name, plan):
         """One rank computes the same for all plans with as many micro-batches and operators."""
-        key = (name, plan["stages"][0]["micro_batches"], *((o["name"], o.get("sequence_first")) for o in plan["operators"]))
+        key = (name, plan["stages"][0]["micro_batches"], plan["settings"].get("fp8_recipe"),
+               *((o["name"], o.get("sequence_first"), str(o.get("in_8_bits"))) for o in plan["operators"]))
         said, self.truths[key] = execute_plan.execute(GRAPHS[name], plan, truth=self.truths.get(key))
         return said
 
@@ -261,6 +285,93 @@ class Execute(unittest.TestCase):
             pair = [o for o in plan["operators"] if "gate_up_proj-Linear/BatchMatMul" in o["name"]]
             self.assertEqual([o["in_slice"][1] for o in pair], [[4, 16, 48 // tp]])
             self.assertFalse([r for r in plan["redistributions"] if "pair" in r["tensor"] or "gate" in r["tensor"]])
+
+    def test_8_bits_equal_one_rank(self):
+        """Weights of layers are multiplied in 8 bits, all else is not; one rank that rounds so computes the same."""
+        sent, beside = set(), 0
+        for name, devices, options in CASES_8:
+            with self.subTest(name, devices=devices, options=options):
+                plan = self.plan(name, devices, options)
+                self.execute(name, plan)
+                weights = {p["name"] for p in GRAPHS[name]["parameters"] if re.search("(proj|w[123]).weight$", p["name"])}
+                gradient = "float8_e5m2" if "hybrid" in options else "float8_e4m3fn"
+                for o in plan["operators"]:
+                    said = o.get("in_8_bits")
+                    self.assertEqual(said is not None, len(o["inputs"]) == 2 and "MatMul" in o["type"] and (
+                        o["inputs"][1] in weights), o["name"])
+                    if said:
+                        beside += "keeps_copy" in said
+                        self.assertEqual((said["operands"], said["gradient"]), ("float8_e4m3fn", gradient))
+                    sent |= {(c["phase"], c["kind"], c["sent_as"]) for c in o["communications"] if "sent_as" in c}
+                sent |= {(s["kind"], r["sent_as"]) for r in plan["redistributions"] if "sent_as" in r for s in r["steps"]}
+        e4m3, e5m2 = "float8_e4m3fn", "float8_e5m2"
+        self.assertEqual(sent, {("backward", "AllGather", e5m2), ("forward", "AllGather", e4m3), ("AllGather", e4m3),
+                                ("recompute", "AllGather", e4m3), ("optimizer", "AllGather", e4m3)})
+        self.assertGreater(beside, 0)  # of what a router and a shared expert read
+
+    def test_faults_in_8_bits_are_noticed(self):
+        """What comes in 8 bits and is read otherwise; a sum of products that are not all rounded."""
+        plan = self.plan("eighths", 4, CASES_8[0][2])
+        self.execute("eighths", plan)
+        noticed = 0
+        for k, o in enumerate(plan["operators"]):
+            comes = [r for r in plan["redistributions"] if "sent_as" in r and r["to"] == o["name"]]
+            if "in_8_bits" not in o or not (comes or any("sent_as" in c for c in o["communications"])):
+                continue
+            other = copy.deepcopy(plan)
+            del other["operators"][k]["in_8_bits"]
+            self.refused("eighths", other, o["name"])
+            noticed += 1
+        self.assertGreater(noticed, 4)
+        truth = execute_plan.execute(GRAPHS["eighths"], plan)[1]
+        for change in {"gradient": "float8_e4m3fn"}, None:  # one rank rounds as the plan says
+            other = copy.deepcopy(plan)
+            product = next(o for o in other["operators"] if "in_8_bits" in o and "q_proj" in o["inputs"][1])
+            product.update(in_8_bits={**product["in_8_bits"], **change}) if change else product.pop("in_8_bits")
+            self.assertRaises(execute_plan.Fault, execute_plan.execute, GRAPHS["eighths"], other, truth=truth)
+
+    def test_types_of_8_bits(self):
+        """Halves go to even, the smallest number, the largest, and what is too large."""
+        e4m3 = [(1.0625, 1), (1.1875, 1.25), (-1.07, -1.125), (17, 16), (19, 20), (447, 448), (1e9, 448), (-500, -448),
+                (2 ** -9, 2 ** -9), (2 ** -10, 0), (3 * 2 ** -10, 2 ** -8), (0, 0), (0.3, 0.3125)]
+        e5m2 = [(1.125, 1), (1.375, 1.5), (9, 8), (57344, 57344), (1e6, 57344), (2 ** -16, 2 ** -16), (2 ** -17, 0), (0.3, 0.3125)]
+        for kind, pairs in ("float8_e4m3fn", e4m3), ("float8_e5m2", e5m2):
+            x, y = np.array(pairs, float).T
+            np.testing.assert_array_equal(eighths.rounded(x, kind), y)
+
+    def test_scales(self):
+        """The largest value of what a scale is of is kept, and all others to half of the last bit, or of the least."""
+        draw = np.random.RandomState(3)
+        x = draw.standard_normal((3, 40, 72)) * 10 ** draw.uniform(-3, 3, (3, 40, 1))
+        for kind, unit, least in ("float8_e4m3fn", 2 ** -4, 2 ** -10 / 448), ("float8_e5m2", 2 ** -3, 2 ** -17 / 57344):
+            for block, axis, tiles in (None, -1, False), (32, -1, False), (32, -2, False), (128, -1, True):
+                y = eighths.copied(x, kind, block, axis, own=1, tiles=tiles)
+                self.assertTrue((eighths.copied(y, kind, block, axis, own=1, tiles=tiles) == y).all())
+                top = np.abs(x).max(axis=(1, 2), keepdims=True)
+                if block == 32:
+                    parts = [np.abs(p).max(axis=axis, keepdims=True) for p in np.split(x, range(32, x.shape[axis], 32), axis)]
+                    top = np.concatenate([np.repeat(p, min(32, x.shape[axis] - 32 * i), axis) for i, p in enumerate(parts)], axis)
+                spare = 1 if block is None else 2  # of a scale that is a power of two
+                self.assertTrue((np.abs(y - x) <= np.maximum(unit * np.abs(x), spare * least * top)).all())
+                if block is None:
+                    np.testing.assert_allclose(np.abs(y).max(axis=(1, 2)), top.ravel(), rtol=1e-15)
+
+    def test_scales_of_own_slices_differ_by_rounding(self):
+        """Where each rank scales its slices by their own largest values, the sum of its products is another one, by no
+        more than each operand is rounded by: u |x| or half of the least number, in the scale of the slice."""
+        draw, u = np.random.RandomState(5), 2 ** -4
+        for ranks in 2, 4, 8:
+            a, b = draw.standard_normal((16, 64)), draw.standard_normal((64, 32))
+            a[:, :8] *= 50  # so that scales differ
+            exact, got, bound = a @ b, 0, 0
+            for x, y in zip(np.split(a, ranks, 1), np.split(b, ranks, 0)):
+                off = [np.maximum(u * np.abs(t), 2 ** -10 * np.abs(t).max() / 448) for t in (x, y)]
+                got = got + np.matmul(*(eighths.copied(t, "float8_e4m3fn", None, -1) for t in (x, y)))
+                bound = bound + off[0] @ np.abs(y) + np.abs(x) @ off[1] + off[0] @ off[1]
+            together = eighths.copied(a, "float8_e4m3fn", None, -1) @ eighths.copied(b, "float8_e4m3fn", None, -1)
+            self.assertTrue((np.abs(got - exact) <= bound).all())
+            self.assertFalse((got == together).all())
+            self.assertLess(np.abs(got - exact).max(), 0.2 * np.abs(exact).max())
 
     def test_three_sums_of_a_cut_vocabulary(self):
         """Of each row that a rank has: the maximum, the sum of exponentials, the logit of the class."""

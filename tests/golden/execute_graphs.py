@@ -134,7 +134,8 @@ def depthwise(pins=None):
 
 SLOW_CHIP = {  # on which every cut is worth while
     "schema": "autopar-chip/1", "name": "slow",
-    "peak_flops": {"cube": dict.fromkeys(("float16", "bfloat16", "float32"), 3e5),
+    "peak_flops": {"cube": {**dict.fromkeys(("float16", "bfloat16", "float32"), 3e5),
+                            **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 6e5)},
                    "vector": dict.fromkeys(("float16", "bfloat16", "float32", "int32"), 1e6)},
     "fixed_s": {"cube": 0, "vector": 0, "memory": 0, "collective": 0},
     "efficiency": {"matmul": 1, "vector": 1, "memory": 1}, "matmul_half": [0, 0, 0],

@@ -240,6 +240,8 @@ SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
                             '--optimizer-level=level2', '--micro-batches=2', '--recompute=full'], 0.15),
     ('interleaved', GPT, SMALL + ['--hybrid=dp=2,tp=2,pp=2,vpp=2,mbs=2', '--pipeline-scheduler=interleaved'], 0.15),
     ('experts', EXPERTS, SMALL + ['--hybrid=dp=4,tp=2,ep=2'], 0.1),
+    ('eighths', GPT, ['--chip=h100', '--device-num=8', '--executor=generic', '--hybrid=dp=4,tp=2,sp=1,mbs=2', '--fp8-format=hybrid',
+                      '--enable-parallel-optimizer', '--parallel-optimizer-threshold=0', '--fp8-param-gather'], 0.1),
     ('halo', 'resnet50', ['--device-num=64', '--chip=ascend910b', '--batch=8', '--work-limit=1000000'], 0.1),
 ]
 
