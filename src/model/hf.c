@@ -770,7 +770,7 @@ static enum ap_status read_decoder(struct ap_hf_keys *r, const struct architectu
 	if (d->experts.count)
 		d->experts.way = o->experts;
 	d->experts.shared_beside = o->shared_beside;
-	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
+	*out = (struct ap_hf_net){make_decoder, d, largest(d), d};
 	return AP_OK;
 }
 

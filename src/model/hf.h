@@ -8,6 +8,8 @@
 #include "model/loss.h"
 #include "model/model.h"
 
+struct ap_decoder;
+
 enum ap_hf_names { /* how parameters are spelled */
 	AP_NAMES_HF, /* as the index of the weights does */
 	AP_NAMES_MINDFORMERS,
@@ -36,6 +38,7 @@ struct ap_hf_net {
 	ap_hf_make_fn *make;
 	const void *dimensions; /* struct ap_decoder and the like */
 	double largest; /* elements of its largest tensor, about */
+	const struct ap_decoder *decoder; /* dimensions, where it is one; else NULL */
 };
 
 enum { AP_HF_BATCH = 256, AP_HF_SEQUENCE_MOST = 8192 };

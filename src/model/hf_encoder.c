@@ -116,7 +116,7 @@ static enum ap_status read_bert(struct ap_hf_keys *r, const struct ap_hf_options
 	*out = (struct ap_hf_net){make_bert, b, largest((double)b->batch * (double)b->sequence,
 		(double)b->hidden + (double)b->inner + (double)b->vocabulary,
 		(double)b->batch * (double)b->heads * (double)b->sequence * (double)b->sequence,
-		(double)b->positions * (double)b->hidden)};
+		(double)b->positions * (double)b->hidden), NULL};
 	return class == 0 ? note_mean(r) : AP_OK;
 }
 
@@ -186,7 +186,7 @@ static enum ap_status read_vit(struct ap_hf_keys *r, const struct ap_hf_options 
 		(double)v->hidden + (double)v->inner + (double)v->classes,
 		(double)v->batch * (double)v->heads * tokens * tokens,
 		(double)v->batch * (double)v->channels * (double)v->image * (double)v->image +
-		(double)v->hidden * (double)v->channels * (double)v->patch * (double)v->patch)};
+		(double)v->hidden * (double)v->channels * (double)v->patch * (double)v->patch), NULL};
 	return class == 1 ? note_mean(r) : AP_OK;
 }
 
@@ -240,7 +240,7 @@ static enum ap_status read_t5(struct ap_hf_keys *r, const struct ap_hf_options *
 	*out = (struct ap_hf_net){make_t5, t, largest((double)t->batch * (double)t->sequence,
 		(double)t->hidden + (double)t->inner + (double)t->vocabulary +
 		(double)t->heads * (double)t->head_size, ((double)t->batch + 1) * (double)t->heads *
-		(double)t->sequence * (double)t->sequence, (double)t->buckets * (double)t->heads)};
+		(double)t->sequence * (double)t->sequence, (double)t->buckets * (double)t->heads), NULL};
 	return AP_OK;
 }
 

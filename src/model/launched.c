@@ -48,7 +48,7 @@ static enum ap_status finish(struct ap_hf_keys *r, struct ap_decoder *d, const s
 		(void)AP_HF_FAULT(r, sequence, "key-range", "samples of %" PRId64 " tokens are longer than "
 			"the %" PRId64 " positions that the model learns", d->sequence, d->positions);
 	AP_TRY(ap_diag_status(r->ctx->diag));
-	*out = (struct ap_hf_net){make_decoder, d, largest(d)};
+	*out = (struct ap_hf_net){make_decoder, d, largest(d), d};
 	if (out->largest > 1e17)
 		return AP_HF_FAULT(r, r->root, "key-range",
 			"these dimensions make a tensor of more than 10^17 elements");
