@@ -15,7 +15,7 @@
 #include "base/yaml_read.h"
 
 enum meaning { TP, PP, CP, CP_ALGO, EP, ETP, SP, DP, WORLD, NODES, PER_NODE, MBS, BATCH, VPP,
-	PER_CHUNK, LAYERS,
+	PER_CHUNK, LAYERS, CHUNKS, MINDSPEED, OPTIMIZER, MOMENTUM, AGAIN_NORM, AGAIN_ACTIVATION,
 	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, FSDP, FSDP2,
 	SHARDING, OVERLAP, BALANCED, DISPATCHER, BACKEND, DEEPEP, MICRO,
 	VOCABULARY, COPIES, ACCUMULATED, OFFSET, FULL, SELECT, GATHERED, MEANINGS, COPIED, NOT_SAID };
@@ -256,7 +256,7 @@ static void split(struct ap_arena *arena, const char *s, struct tokens *out)
 		const char *equals;
 
 		if (*s == '\n' || strchr(" \t\r()\\;|&>\"'", *s)) {
-			if (strchr(";|&>", *s))
+			if (strchr(";|&>)", *s))
 				AP_PUSH(arena, *out, ((struct token){.s = "", .line = line, .ends = true}));
 			line += *s == '\n';
 			start = *s == '\n' ? s + 1 : start;
@@ -570,6 +570,37 @@ static const char *list_text(struct reader *r, const struct ap_jv *v, const char
 	return s.len ? s.s : NULL;
 }
 
+/* Layers of MindSpeed's lists, one for each stage of numbers for its chunks: "[[3,4],[4,4]]". */
+static void say_chunks(struct reader *r, int64_t pp, int64_t vpp)
+{
+	const char *s = r->found[CHUNKS] ? word_of(r, CHUNKS) : NULL;
+	int64_t *layers, n = 0, all = pp * vpp;
+	struct ap_str counts;
+
+	if (!s || ap_diag_count(r->ctx->diag, AP_ERROR))
+		return;
+	all = all < (int64_t)strlen(s) ? all : (int64_t)strlen(s); /* a number has a digit */
+	layers = AP_NEW_N(r->ctx->arena, int64_t, all);
+	while (*(s += strspn(s, "[], ")) && n < all) {
+		size_t len = strspn(s, "0123456789");
+
+		if (!len || !ap_parse_int(ap_arena_strndup(r->ctx->arena, s, len), 0, INT32_MAX, &layers[n]))
+			break;
+		s += len;
+		n++;
+	}
+	if (*s || n < pp * vpp) {
+		FAULT(r, r->found[CHUNKS], "expected %" PRId64 " lists of %" PRId64
+			" numbers, as [[3,4],[4,4]]", pp, vpp);
+		return;
+	}
+	ap_str_init(&counts, r->ctx->arena);
+	for (int64_t k = 0; k < all; k++) /* by chunk, then stage */
+		ap_str_addf(&counts, "%s%" PRId64, k ? "," : "", layers[k % pp * vpp + k / pp]);
+	if (pp > 1)
+		say_hybrid(r, "layers=%s", counts.s);
+}
+
 /* Layers of MindSpeed's list, "19,21,21,19", or of Megatron's first and last stage. */
 static void say_layers(struct reader *r, int64_t pp, int64_t vpp)
 {
@@ -762,6 +793,7 @@ static void say_degrees(struct reader *r)
 	say_layout(r, pp, &vpp);
 	if (pp > 1)
 		say_hybrid(r, "vpp=%" PRId64, vpp);
+	say_chunks(r, pp, vpp);
 	say_layers(r, pp, vpp);
 }
 
@@ -771,12 +803,26 @@ static void megatron_recompute(struct reader *r)
 	const char *method = r->found[METHOD] ? word_of(r, METHOD) : NULL;
 	const struct ap_jv *modules = r->found[MODULES];
 	int64_t n = number(r, UNIT, 1);
+	const struct {
+		enum meaning m;
+		const char *word;
+	} apart[] = {{AGAIN_NORM, "layernorm"}, {AGAIN_ACTIVATION, "activation"}};
 	struct ap_str s;
 
+	ap_str_init(&s, r->ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(apart); i++) {
+		if (flag(r, apart[i].m) && how && !strcmp(how, "full"))
+			WARN(r, r->found[apart[i].m], "is not read: whole layers are recomputed");
+		else if (flag(r, apart[i].m))
+			ap_str_addf(&s, "%s%s", s.len ? "+" : "", apart[i].word);
+	}
 	if (!how && flag(r, SELECTIVE))
 		how = "selective";
-	if (!how)
+	if (!how) {
+		if (s.len)
+			say_text(r, "recompute", s.s);
 		return;
+	}
 	if (!strcmp(how, "full")) {
 		if (!method || (strcmp(method, "uniform") != 0 && strcmp(method, "block") != 0))
 			FAULT(r, r->found[GRANULARITY], "full needs recompute_method uniform or block");
@@ -793,7 +839,8 @@ static void megatron_recompute(struct reader *r)
 	}
 	if (method)
 		FAULT(r, r->found[METHOD], "Megatron takes no method beside selective");
-	ap_str_init(&s, r->ctx->arena);
+	if (s.len && !modules)
+		ap_str_add(&s, "+core_attn");
 	for (const struct ap_jv *e = modules && ap_jv_type(modules) == AP_JARRAY
 		? ap_jv_first(modules) : modules;
 		e; e = ap_jv_type(modules) == AP_JARRAY ? ap_jv_next(e) : NULL) {
@@ -811,6 +858,19 @@ static void megatron_recompute(struct reader *r)
 			WARN(r, modules, "one of these modules is not known here, and is not recomputed");
 	}
 	say_text(r, "recompute", s.len ? s.s : "selective");
+}
+
+/* Megatron's adam is what graphs have unless they say otherwise. */
+static void megatron_optimizer(struct reader *r)
+{
+	const char *name = r->found[OPTIMIZER] ? word_of(r, OPTIMIZER) : NULL;
+	const struct ap_jv *momentum = r->found[MOMENTUM];
+
+	if (name && !strcmp(name, "sgd"))
+		say_text(r, "optimizer", momentum && ap_jv_type(momentum) == AP_JNUMBER &&
+			ap_jv_double(momentum) == 0 ? "sgd" : "momentum");
+	else if (name && strcmp(name, "adam") != 0)
+		WARN(r, r->found[OPTIMIZER], "changes the price and is not read: --optimizer says it");
 }
 
 /* What Megatron deals among data parallel ranks. */
@@ -996,11 +1056,13 @@ enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language la
 	if (!yaml) {
 		megatron_dealing(&r);
 		megatron_dispatcher(&r);
+		megatron_optimizer(&r);
 		say(&r, "overlap_grad_reduce", flag(&r, OVERLAP) ? "true" : "false");
 		if (flag(&r, BALANCED))
 			say(&r, "expert_imbalance", "1");
 	}
-	say_text(&r, "executor", yaml ? "mindformers" : "megatron");
+	say_text(&r, "executor", yaml ? "mindformers" : r.found[MINDSPEED] || r.found[CHUNKS] ? "mindspeed"
+		: "megatron");
 	AP_TRY(ap_diag_status(ctx->diag));
 	say_text(&r, "hybrid", r.hybrid.s);
 	ap_str_addc(&r.out, '}');
