@@ -99,6 +99,8 @@ single "build-asan is built" ninja -C build-asan
 
 single "whole runs under valgrind" watched_runs
 rm "$work"/*
+single "files for frameworks, of 1,000 random plans" env AP_CASES=1000 \
+  python3 tests/golden/launch_random.py build-gcc/src/cli/autopar-plan .
 export AP_CASES="${AP_CASES:-100000}"
 for devices in 8 16 64; do
   single "checkpoints stand for their plans on $devices devices" \

@@ -307,7 +307,8 @@ static void name_input(void *user)
 
 	if (text)
 		memcpy(text, n->text, n->bytes);
-	*n->input = (struct ap_input){ap_arena_strdup(n->arena, n->path), text, n->bytes};
+	*n->input = (struct ap_input){.path = ap_arena_strdup(n->arena, n->path), .text = text,
+		.len = n->bytes};
 }
 
 static enum autopar_status take_input(struct autopar *a, struct ap_input *input, const char *path,

@@ -8,12 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/planning.h"
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/vec.h"
 #include "ckpt/ckpt_make.h"
 #include "ckpt/op_strategy.h"
+#include "model/megatron.h"
 
 /* The folder without trailing slashes. */
 static const char *folder(struct ap_writing *to)
@@ -353,13 +355,47 @@ static enum ap_status clear_folder(struct staging *s, const char *sub)
 	return AP_OK;
 }
 
-enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_plan *plan,
-	const struct ap_op_template *op_template)
+/* What the arguments of Megatron say of the network that the graph was made from; NULL: it is not known. */
+static const struct ap_bundle_network *network_of(struct ap_ctx *ctx, const struct ap_decoder *d, int64_t tp)
 {
+	struct ap_bundle_network *network = AP_NEW(ctx->arena, struct ap_bundle_network);
+	struct ap_megatron_words words;
+
+	if (!d)
+		return NULL;
+	words = ap_megatron_of_decoder(ctx->arena, d, tp);
+	*network = (struct ap_bundle_network){.n = words.n, .word = words.word, .layers = d->layers,
+		.further = d->further};
+	return words.n ? network : NULL;
+}
+
+/* A plan that was given is refused where its executor cannot be told of all of it; for one that was found a
+ * warning does, and README.txt says the same. */
+static enum ap_status check_said(struct ap_ctx *ctx, const struct ap_bundle *b)
+{
+	static const char *const how[] = {[AP_UNSAID_STOPS] = "would not start with",
+		[AP_UNSAID_LEFT] = "cannot be told", [AP_UNSAID_OTHERWISE] = "is told otherwise"};
+	enum ap_language own = ap_bundle_language(b);
+	const struct ap_said *said = own < AP_LANGUAGES ? &b->said[own] : NULL;
+
+	for (uint32_t i = 0; said && i < said->nunsaid; i++) {
+		bool refused = b->plan->search.status == AP_PLAN_GIVEN &&
+			said->unsaid[i].kind != AP_UNSAID_OTHERWISE;
+
+		(void)ap_diag_add(ctx->diag, refused ? AP_ERROR : AP_WARNING, refused ? AP_USAGE : AP_OK,
+			NULL, "bundle-words", "--bundle: %s %s: %s", said->framework,
+			how[said->unsaid[i].kind], said->unsaid[i].what);
+	}
+	return ap_diag_status(ctx->diag);
+}
+
+enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_made *made)
+{
+	const struct ap_plan *plan = made->plan;
 	struct ap_expert expert;
 	struct ap_bundle b = {
 		.plan = plan,
-		.op_template = op_template,
+		.op_template = made->op_template,
 		.expert = &expert,
 		.frozen = !to->set->only_trainable_params,
 		.asked = asked_of(to->set),
@@ -369,9 +405,12 @@ enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_plan *plan
 	const struct ap_bundle_file *file;
 	const char *notes;
 
-	if (op_template)
-		AP_TRY(ap_op_template_check(to->ctx, op_template, plan));
-	ap_expert_find(to->ctx, plan, &expert);
+	if (made->op_template)
+		AP_TRY(ap_op_template_check(to->ctx, made->op_template, plan));
+	ap_expert_find(to->ctx, plan, made->hybrid, &expert);
+	b.network = network_of(to->ctx, made->decoder, expert.hybrid.tp ? expert.hybrid.tp : 1);
+	ap_bundle_say(to->ctx, &b);
+	AP_TRY(check_said(to->ctx, &b));
 	AP_TRY(stage_stages(&s));
 	for (size_t i = 0; (file = ap_bundle_file_at(i)); i++) {
 		if (!strcmp(file->name, AP_BUNDLE_MANIFEST)) /* it comes last, after removals */

@@ -6,6 +6,8 @@
 #include "api/outputs.h"
 #include "bundle/bundle.h"
 
+struct ap_made; /* api/planning.h */
+
 /* Checks DIR before any work. AP_USAGE if it is no folder, or is not empty and no bundle, or if a
  * template is given without a bundle; AP_IO if it is not writable. */
 enum ap_status ap_bundle_check(struct ap_writing *to);
@@ -27,10 +29,9 @@ enum ap_status ap_bundle_template(struct ap_ctx *ctx, const struct ap_settings *
  * Stages the bundle's files in the folder of ap_bundle_begin(), and removes files that earlier runs
  * wrote and this one does not. Warns about each file that stays because others wrote or changed it,
  * and about each changed file that is replaced. AP_MEANING if the template does not match this
- * plan's operators.
+ * plan's operators; AP_USAGE if the executor cannot be told of a plan that was not searched for.
  */
-enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_plan *plan,
-	const struct ap_op_template *op_template);
+enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_made *made);
 
 /* Is the folder meant as a bundle, complete or not? */
 bool ap_bundle_is(struct ap_ctx *ctx, const char *dir);

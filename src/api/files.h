@@ -7,10 +7,13 @@
 #include "base/json.h"
 #include "ckpt/ckpt.h"
 
+struct ap_decoder;
+
 struct ap_input { /* a text and its name for messages */
 	const char *path;
 	char *text;
 	size_t len;
+	const struct ap_decoder *decoder; /* the network that a graph was made from; NULL: not known */
 };
 
 /* Reads a file of at most set->max_input bytes; "-" is standard input, readable only once. */

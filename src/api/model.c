@@ -364,7 +364,8 @@ static enum ap_status write_net(struct ap_ctx *ctx, const struct ap_settings *se
 		return ap_path_fault(ctx, AP_MEANING, file, too_large);
 	ap_str_init(&text, ctx->arena);
 	ap_model_write(m, ap_str_take, &text);
-	*out = (struct ap_input){ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), text.s, text.len};
+	*out = (struct ap_input){.path = ap_arena_printf(ctx->arena, "%s.graph" SUFFIX, name), .text = text.s,
+		.len = text.len, .decoder = set->freeze || set->lora ? NULL : net->decoder};
 	return AP_OK;
 }
 

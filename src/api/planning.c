@@ -122,7 +122,7 @@ static enum ap_status stage_picture(struct ap_writing *to, const char *path, con
 static enum ap_status stage_bundle(struct ap_writing *to, const char *path, const struct ap_made *m)
 {
 	(void)path;
-	return ap_bundle_stage(to, m->plan, m->op_template);
+	return ap_bundle_stage(to, m);
 }
 
 /* A checkpoint stands for its plan, but for sums that the search deals. */
@@ -319,8 +319,8 @@ static enum ap_status check_memory(struct ap_ctx *ctx, const struct ap_settings 
 	return AP_INFEASIBLE;
 }
 
-static enum ap_status make_plan(struct ap_ctx *ctx, const struct ap_settings *set, unsigned use,
-	struct ap_planning *p)
+static enum ap_status make_plan(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, unsigned use, struct ap_planning *p)
 {
 	enum ap_status st;
 
@@ -331,6 +331,8 @@ static enum ap_status make_plan(struct ap_ctx *ctx, const struct ap_settings *se
 	if (st == AP_OK && p->in.counts)
 		st = check_memory(ctx, set, use, &p->plan);
 	p->made.plan = &p->plan;
+	p->made.decoder = src->decoder;
+	p->made.hybrid = &p->in.hybrid;
 	return st;
 }
 
@@ -344,7 +346,7 @@ static enum ap_status make_table(struct ap_writing *to, struct ap_planning *p)
 enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *src, unsigned use,
 	struct ap_planning *p)
 {
-	enum ap_status st = make_plan(to->ctx, to->set, use, p);
+	enum ap_status st = make_plan(to->ctx, to->set, src, use, p);
 
 	if (st == AP_INFEASIBLE && use == AP_FOR_search && !to->set->quiet)
 		ap_relax_report(to->ctx, to->set, src, &p->in, p->found.steps);
@@ -356,7 +358,7 @@ enum ap_status ap_planning_try(struct ap_ctx *ctx, const struct ap_settings *set
 {
 	AP_TRY(ap_inputs_make(ctx, set, src, AP_FOR_search, &p->in));
 	AP_TRY(ap_inputs_give(ctx, set, src, AP_FOR_search, &p->in));
-	return make_plan(ctx, set, AP_FOR_search, p);
+	return make_plan(ctx, set, src, AP_FOR_search, p);
 }
 
 enum ap_status ap_planning_take(struct ap_writing *to, struct ap_planning *p)

@@ -127,6 +127,7 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 		out->source = ap_file_base(in.path);
 		out->source_sha256 = ap_input_sha256(ctx, &in);
 		AP_TRY(ap_model_of_launch(ctx, set, language, &in, &made));
+		out->decoder = made.decoder;
 		out->sha256 = ap_input_sha256(ctx, &made);
 		return ap_input_json(ctx, &made, 0, &out->graph);
 	}
@@ -139,6 +140,7 @@ static enum ap_status read_graph(struct ap_ctx *ctx, const struct ap_settings *s
 	switch (ap_kind_of(ap_json_root(out->graph))) {
 	case AP_KIND_MODEL:
 		AP_TRY(ap_model_of_config(ctx, set, out->graph, &made));
+		out->decoder = made.decoder;
 		out->source = ap_file_base(in.path);
 		out->source_sha256 = out->sha256;
 		out->sha256 = ap_input_sha256(ctx, &made);
@@ -417,7 +419,8 @@ static enum ap_status fit_step(struct ap_ctx *ctx, const struct ap_settings *o, 
 	int64_t ndev, struct ap_step *step)
 {
 	if (*o->dataset_strategy == '[' || *o->dataset_strategy == '(')
-		AP_TRY(ap_arrival_parse_text(ctx, o->name[AP_SET_dataset_strategy], o->dataset_strategy, g,
+		AP_TRY(ap_arrival_parse_text(ctx, o->name[AP_SET_dataset_strategy]
+			? o->name[AP_SET_dataset_strategy] : "--dataset-strategy", o->dataset_strategy, g,
 			ndev / o->pipeline_stages, step));
 	if (step->training && step->optimizer_sharding && o->parallel_mode == AP_MODE_DATA_PARALLEL &&
 		ndev > 1)
@@ -673,6 +676,29 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 	return cut(ctx, o, src, scheduler, in, how);
 }
 
+/* Datasets of MindFormers are cut by data parallelism, where nothing else is said, not among all devices. */
+static void cut_inputs(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap_settings *o)
+{
+	const struct ap_route *route = ap_route_at((size_t)o->executor);
+	const struct ap_graph *g = in->graph;
+	struct ap_str rows;
+
+	if (!in->hybrid.dp || !route->degrees || route->executor != AP_EXECUTOR_MINDSPORE ||
+		strcmp(o->dataset_strategy, "data_parallel") != 0)
+		return;
+	ap_str_init(&rows, ctx->arena);
+	for (uint32_t i = 0; i < g->ninput; i++) {
+		const struct ap_tensor *t = &g->tensor[g->input[i]];
+
+		ap_str_add(&rows, i ? "],[" : "[[");
+		for (int d = 0; d < t->shape.rank; d++)
+			ap_str_addf(&rows, "%s%" PRId64, d ? "," : "", t->batch >> d & 1 ? in->hybrid.dp : 1);
+	}
+	ap_str_add(&rows, "]]");
+	if (g->ninput)
+		o->dataset_strategy = rows.s;
+}
+
 enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *out)
 {
@@ -687,6 +713,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(check_float8(ctx, set, out->chip));
 	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));
 	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));
+	cut_inputs(ctx, out, &o);
 	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
 	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));
 	AP_TRY(make_pipeline(ctx, &o, src, out));

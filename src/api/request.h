@@ -23,6 +23,7 @@ struct ap_sources {
 	struct ap_json *graph;
 	const char *sha256; /* of the graph */
 	const char *source, *source_sha256; /* what it was made of; NULL: nothing */
+	const struct ap_decoder *decoder; /* the network that it was made from; NULL: not known */
 	const struct ap_topo *table; /* NULL if there is no rank table */
 	const char *table_path;
 	struct ap_json *stage_config; /* NULL if there is none */

@@ -14,7 +14,9 @@
 #include "bundle/bundle_readme.h"
 #include "bundle/bundle_settings.h"
 #include "bundle/bundle_way.h"
+#include "bundle/megatron.h"
 #include "bundle/mindformers.h"
+#include "bundle/torchtitan.h"
 #include "ckpt/ckpt_make.h"
 #include "ckpt/ckpt_pb.h"
 #include "ckpt/groups.h"
@@ -38,6 +40,65 @@ static bool by_mindspore_staged(const struct ap_bundle *b)
 {
 	return by_mindspore(b) && b->plan->nstage > 1;
 }
+
+/* ---- words of frameworks that are told degrees ---- */
+
+enum ap_language ap_bundle_language(const struct ap_bundle *b)
+{
+	static const char *const executors[AP_LANGUAGES] = {"mindformers", "megatron", "mindspeed",
+		"torchtitan"};
+	int i = 0;
+
+	while (i < AP_LANGUAGES && (!b->asked.route || strcmp(b->asked.route->name, executors[i]) != 0))
+		i++;
+	return (enum ap_language)i;
+}
+
+void ap_bundle_say(struct ap_ctx *ctx, struct ap_bundle *b)
+{
+	typedef void say_fn(struct ap_ctx *, const struct ap_bundle *, struct ap_said *);
+	static say_fn *const say[AP_LANGUAGES] = {ap_mindformers_say, ap_megatron_say, ap_mindspeed_say,
+		ap_torchtitan_say};
+	enum ap_language own = ap_bundle_language(b);
+	bool alone = own == AP_LANGUAGE_MINDSPEED || own == AP_LANGUAGE_TORCHTITAN;
+
+	for (int i = 0; i < AP_LANGUAGES; i++) {
+		b->said[i] = (struct ap_said){0};
+		if (alone ? i == (int)own : i < AP_LANGUAGE_MINDSPEED)
+			say[i](ctx, b, &b->said[i]);
+	}
+}
+
+#define WORDS_FILE(name, language) \
+	static bool said_to_##name(const struct ap_bundle *b) \
+	{ \
+		return b->said[language].text; \
+	} \
+	static void write_##name(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, \
+		void *user) \
+	{ \
+		(void)ctx; \
+		write(user, b->said[language].text, strlen(b->said[language].text)); \
+	}
+WORDS_FILE(mindformers, AP_LANGUAGE_MINDFORMERS)
+WORDS_FILE(megatron, AP_LANGUAGE_MEGATRON)
+WORDS_FILE(mindspeed, AP_LANGUAGE_MINDSPEED)
+WORDS_FILE(torchtitan, AP_LANGUAGE_TORCHTITAN)
+
+static bool has_python(const struct ap_bundle *b)
+{
+	return b->said[AP_LANGUAGE_TORCHTITAN].python;
+}
+
+static void write_python(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
+{
+	const char *text = b->said[AP_LANGUAGE_TORCHTITAN].python;
+
+	(void)ctx;
+	write(user, text, strlen(text));
+}
+
+/* ---- other files ---- */
 
 static void write_script(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
 {
@@ -148,8 +209,11 @@ static const struct ap_bundle_file files[] = {
 	{AP_BUNDLE_OPERATORS, "strategy of every operator, for load_operator_strategy_file()", by_mindspore,
 		write_operators},
 	{"group_info.pb", "communication groups of one rank, to look at", by_mindspore, write_groups},
-	{"mindformers.yaml", "what of the plan MindFormers' YAML can say", NULL, ap_mindformers_write},
-	{"megatron_args.txt", "what of the plan arguments of Megatron-LM can say", NULL, ap_megatron_write},
+	{"mindformers.yaml", "the plan in MindFormers' words", said_to_mindformers, write_mindformers},
+	{"megatron.sh", "starts Megatron-LM with the plan", said_to_megatron, write_megatron},
+	{"mindspeed.sh", "starts MindSpeed-LLM with the plan", said_to_mindspeed, write_mindspeed},
+	{"torchtitan.sh", "starts torchtitan with the plan", said_to_torchtitan, write_torchtitan},
+	{AP_TORCHTITAN_PYTHON, "what of the plan no flag of torchtitan says", has_python, write_python},
 	{AP_BUNDLE_PLAN, "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
 	{AP_BUNDLE_CKPT, "strategy checkpoint", NULL, write_ckpt},
 	{AP_BUNDLE_MANIFEST, "size and SHA-256 of all these files; for autopar-plan check", NULL,

@@ -57,6 +57,38 @@ struct ap_bundle_asked { /* requests that no plan depends on; all 0: none */
 	int64_t speed_up[AP_SPEED_UP_COUNT]; /* 0: off */
 };
 
+enum ap_language { /* a framework that is told degrees of parallelism, and nothing else of a plan */
+	AP_LANGUAGE_MINDFORMERS,
+	AP_LANGUAGE_MEGATRON,
+	AP_LANGUAGE_MINDSPEED,
+	AP_LANGUAGE_TORCHTITAN,
+	AP_LANGUAGES
+};
+
+enum ap_unsaid_kind {
+	AP_UNSAID_STOPS, /* the framework would not start so: there is no file */
+	AP_UNSAID_LEFT, /* the file lacks it */
+	AP_UNSAID_OTHERWISE /* the framework runs it only as the file says, which is not the plan's way */
+};
+
+struct ap_said { /* a plan in the words of one of them; all 0: its words are not asked for */
+	const char *framework; /* "Megatron-LM" */
+	const char *text; /* NULL: it would not start */
+	const char *python; /* of torchtitan: what no flag says; NULL: nothing */
+	uint32_t nunsaid;
+	const struct ap_unsaid {
+		enum ap_unsaid_kind kind;
+		const char *what;
+	} *unsaid; /* [nunsaid] what it cannot be told */
+};
+
+/* A decoder as Megatron's arguments describe it. */
+struct ap_bundle_network {
+	uint32_t n;
+	const char *const *word; /* [n] an argument with its values: "--num-layers 32" */
+	int64_t layers, further; /* further: behind the others, which predict tokens behind the next */
+};
+
 struct ap_bundle { /* the source of all files */
 	const struct ap_plan *plan;
 	const struct ap_op_template *op_template; /* NULL: not given */
@@ -64,6 +96,8 @@ struct ap_bundle { /* the source of all files */
 	bool frozen; /* checkpoints hold frozen parameters too */
 	int64_t global_rank; /* of the group file */
 	struct ap_bundle_asked asked;
+	const struct ap_bundle_network *network; /* NULL: not known, as of a graph's file */
+	struct ap_said said[AP_LANGUAGES]; /* by ap_bundle_say() */
 	uint32_t npart; /* files already written, which the manifest lists */
 	const struct ap_bundle_part *part;
 };
@@ -74,6 +108,12 @@ struct ap_bundle_file {
 	bool (*wanted)(const struct ap_bundle *b); /* NULL: always */
 	void (*write)(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user);
 };
+
+/* Says the plan to the frameworks that the bundle has files for, before these are written. O(operators). */
+void ap_bundle_say(struct ap_ctx *ctx, struct ap_bundle *b);
+
+/* The framework that runs the plan; AP_LANGUAGES: none of them. */
+enum ap_language ap_bundle_language(const struct ap_bundle *b);
 
 /* File i, in the order of writing; NULL past the end. */
 const struct ap_bundle_file *ap_bundle_file_at(size_t i);

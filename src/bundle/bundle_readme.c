@@ -163,9 +163,26 @@ static void add_check_step(struct readme *r)
 			r->p->machine->ndev);
 }
 
+/* A script of the bundle starts the framework. */
+static void add_launch_step(struct readme *r)
+{
+	const struct ap_said *said = &r->b->said[ap_bundle_language(r->b)];
+
+	next_step(r, ap_arena_printf(r->ctx->arena, "On every server, K of %" PRIu32 " from 0 on:\n\n"
+		"       MASTER_ADDR=HOST NODE_RANK=K bash FOLDER/%s.sh\n\n   Further arguments are handed on "
+		"to %s; comments tell which variables it reads.\n", r->p->machine->topo->nserver,
+		r->way->name, said->framework));
+	if (!said->text)
+		ap_str_addf(&r->out, "   There is no such script of this plan: see below.\n");
+}
+
 static void add_steps(struct readme *r)
 {
 	heading(r, "Steps");
+	if (!r->way->mode && ap_bundle_language(r->b) < AP_LANGUAGES) {
+		add_launch_step(r);
+		return;
+	}
 	if (!r->way->mode) {
 		next_step(r, "plan.json is what the executor reads: in_tensor_map and dev_matrix "
 			     "of each operator,\n"
@@ -358,31 +375,57 @@ static void add_differences(struct readme *r)
 		"\nplan.json, \"route\", lists them all. The plan is priced as it runs.\n");
 }
 
-/* For frameworks that only know degrees of parallelism. */
+/* What one of the frameworks that only know degrees of parallelism is told, and what it cannot be. */
+static void add_said(struct readme *r, const char *file, const struct ap_said *said)
+{
+	static const char *const leads[] = {[AP_UNSAID_STOPS] = "would not start with",
+		[AP_UNSAID_LEFT] = "cannot be told",
+		[AP_UNSAID_OTHERWISE] = "is told otherwise"};
+
+	if (!said->text)
+		ap_str_addf(&r->out, "There is no %s, since %s would not start with it.\n", file,
+			said->framework);
+	for (uint32_t i = 0; i < said->nunsaid; i++)
+		ap_str_addf(&r->out, "- %s %s: %s.\n", said->framework, leads[said->unsaid[i].kind],
+			said->unsaid[i].what);
+}
+
 static void add_expert(struct readme *r)
 {
+	static const char *const files[AP_LANGUAGES] = {"mindformers.yaml", "megatron.sh", "mindspeed.sh",
+		"torchtitan.sh"};
 	const struct ap_expert *x = r->b->expert;
+	struct ap_str names;
+	uint32_t nfile = 0;
 	char step[32];
 
-	heading(r, "In the words of MindFormers and Megatron-LM");
-	ap_str_add(&r->out, "mindformers.yaml and megatron_args.txt ");
+	ap_str_init(&names, r->ctx->arena);
+	for (int i = 0; i < AP_LANGUAGES; i++)
+		if (r->b->said[i].text)
+			ap_str_addf(&names, "%s%s", nfile++ ? " and " : "", files[i]);
+	heading(r, "In words of degrees of parallelism");
 	if (!x->hybrid.dp) {
-		ap_str_addf(&r->out, "say little: %s.\n", x->why_not);
+		ap_str_addf(&r->out, "No file says the plan in them: %s.\n", x->why_not);
 		return;
 	}
 	if (x->same) {
-		ap_str_add(&r->out, "say this plan.\n");
-		return;
+		ap_str_addf(&r->out, "The plan is a hybrid%s%s%s.\n", nfile ? ", which " : "", names.s,
+			!nfile ? "" : nfile > 1 ? " say" : " says");
+	} else {
+		ap_str_addf(&r->out, "The hybrid that is nearest%s%s%s takes %s a step, ",
+			nfile ? ", which " : "", names.s, !nfile ? "" : nfile > 1 ? " say," : " says,",
+			ap_format_seconds(x->step_time_s, step));
+		ap_summary_percent(&r->out, fabs(x->loss), 1);
+		ap_str_addf(&r->out, " %s than planned,\n%" PRIu32 " operator%s cut otherwise%s.\n",
+			x->loss < 0 ? "less" : "more", x->differ, x->differ == 1 ? "" : "s",
+			x->fits ? "" : "; it does not fit the memory");
+		if (x->loss < 0 && r->p->route && r->p->route->n)
+			ap_str_add(&r->out, "Their models bring strategies of their own, which leave nothing "
+				"for this route to decide.\n");
 	}
-	ap_str_addf(&r->out, "say the hybrid that is nearest: %s a step, ",
-		ap_format_seconds(x->step_time_s, step));
-	ap_summary_percent(&r->out, fabs(x->loss), 1);
-	ap_str_addf(&r->out, " %s than planned,\n%" PRIu32 " operator%s cut otherwise%s.\n",
-		x->loss < 0 ? "less" : "more", x->differ, x->differ == 1 ? "" : "s",
-		x->fits ? "" : "; it does not fit the memory");
-	if (x->loss < 0 && r->p->route && r->p->route->n)
-		ap_str_add(&r->out, "Their models bring strategies of their own, which leave nothing for "
-			"this route to decide.\n");
+	for (int i = 0; i < AP_LANGUAGES; i++)
+		if (r->b->said[i].framework)
+			add_said(r, files[i], &r->b->said[i]);
 }
 
 /* Does the file hold strategies that the executor does not load in this mode? */

@@ -23,6 +23,16 @@ static const struct ap_bundle_way ways[] = {
 		"The batch is cut and nothing else, gradients of layerwise parameters stay where they are;\n"
 		"no strategy file is read.\n"},
 	{"stand_alone", "stand_alone", NULL, NULL, NULL, "One device; nothing is cut.\n"},
+	{"megatron", NULL, NULL, NULL, NULL,
+		"megatron.sh starts pretrain_gpt.py with the plan's degrees, from which it follows\n"
+		"how operators are cut.\n"},
+	{"mindspeed", NULL, NULL, NULL, NULL,
+		"mindspeed.sh starts pretrain_gpt.py with the plan's degrees, from which it follows\n"
+		"how operators are cut.\n"},
+	{"torchtitan", NULL, NULL, NULL, NULL,
+		"torchtitan.sh starts torchtitan with the plan's degrees, from which it follows how\n"
+		"operators are cut. torchtitan_plan.py has the modules of uneven stages, and what is\n"
+		"recomputed.\n"},
 	{"generic", NULL, NULL, NULL, NULL,
 		"plan.json holds the layout of every tensor on every rank, each collective with its group,\n"
 		"and the order of all of them.\n"},
@@ -50,8 +60,9 @@ const struct ap_bundle_way *ap_bundle_way(const struct ap_bundle *b)
 
 	if (b->plan->route)
 		way = find_way(b->plan->route->route->name, way);
-	return find_way(b->plan->step->executor == AP_EXECUTOR_GENERIC ? "generic" : by_mode[b->asked.mode],
-		way);
+	if (b->plan->step->executor == AP_EXECUTOR_GENERIC)
+		return way->mode ? find_way("generic", way) : way;
+	return find_way(by_mode[b->asked.mode], way);
 }
 
 bool ap_bundle_loads(const struct ap_bundle *b, const char *file)

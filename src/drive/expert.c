@@ -191,14 +191,31 @@ static void look_at_all(struct seeking *s, bool (*fn)(struct seeking *s, const s
 				return;
 }
 
-void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_expert *out)
+/* Is it the hybrid that was asked for? */
+static bool look_at_asked(struct seeking *s, const struct ap_hybrid *asked)
+{
+	struct ap_hybrid h;
+
+	if (!asked || !asked->dp)
+		return false;
+	h = *asked;
+	h.micro_batches = s->p->step->micro_batches;
+	h.cp_algo = AP_CP_USUAL; /* the plan's graph says it already */
+	s->look = look_for_plan;
+	s->left = 1;
+	return look(s, h);
+}
+
+void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_hybrid *asked,
+	struct ap_expert *out)
 {
 	struct seeking s = {.ctx = *ctx, .p = p, .out = out, .keep = ctx->arena,
 		.dealt = has_dealt(p)};
 
 	*out = (struct ap_expert){0};
 	s.ctx.arena = ap_arena_create_like(ctx->arena);
-	look_at_all(&s, look_for_plan, MOST_LOOKED_AT);
+	if (!look_at_asked(&s, asked))
+		look_at_all(&s, look_for_plan, MOST_LOOKED_AT);
 	if (!out->same)
 		look_at_all(&s, look_for_best, MOST_PRICED);
 	for (ap_id i = 0; i < p->graph->nnode && out->hybrid.cp > 1; i++)
@@ -211,6 +228,7 @@ void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_exper
 
 		/* Is every table that may be cut really cut? */
 		h.vocab = AP_VOCAB_CUT;
+		h.cp_algo = AP_CP_USUAL;
 		if (out->hybrid.vocab == AP_VOCAB_AUTO && h.tp > 1 && counts_of(&s, &h, &g))
 			out->hybrid.vocab = AP_VOCAB_CUT;
 	}

@@ -22,11 +22,12 @@ struct ap_expert {
 };
 
 /*
- * Finds the plan's own hybrid if it is one; else the fastest in the plan's pipeline that fits the
- * memory, or if none fits, the one with the least memory. For a large graph only hybrids with the
- * fewest kinds of cuts are tried, up to some hundred thousand operators in all; in a stopped run
- * those reached.
+ * Finds the plan's own hybrid if it is one, asked (which may be NULL) before others; else the fastest
+ * in the plan's pipeline that fits the memory, or if none fits, the one with the least memory. For a
+ * large graph only hybrids with the fewest kinds of cuts are tried, up to some hundred thousand
+ * operators in all; in a stopped run those reached.
  */
-void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_expert *out);
+void ap_expert_find(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_hybrid *asked,
+	struct ap_expert *out);
 
 #endif

@@ -22,7 +22,7 @@ class Bundle(BundleCase):
         """The executor mindspore: all strategies by name."""
         self.bundle(MIX)
         self.assertEqual(sorted(os.listdir(self.dir)), [
-            "README.txt", "apply_plan.py", "group_info.pb", "manifest.json", "megatron_args.txt",
+            "README.txt", "apply_plan.py", "group_info.pb", "manifest.json", "megatron.sh",
             "mindformers.yaml", "operator_strategies.json", "plan.json", "recompute.json", "settings.json", "strategy.ckpt"])
         self.assertEqual(self.settings("AutoParallel"), {
             "parallel_mode": "sharding_propagation",
@@ -210,7 +210,7 @@ class Bundle(BundleCase):
     def test_generic(self):
         self.bundle(MIX, "--executor=generic")
         self.assertEqual(sorted(os.listdir(self.dir)), [
-            "README.txt", "manifest.json", "megatron_args.txt", "mindformers.yaml", "plan.json",
+            "README.txt", "manifest.json", "megatron.sh", "mindformers.yaml", "plan.json",
             "strategy.ckpt"])
 
     def test_layers(self):

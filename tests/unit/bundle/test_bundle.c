@@ -39,6 +39,7 @@ static const char *text_of(struct world *w, const char *name)
 {
 	struct ap_str s = new_str(&w->f.ctx);
 
+	ap_bundle_say(&w->f.ctx, &w->b);
 	file_of(name)->write(&w->f.ctx, &w->b, to_str, &s);
 	return s.s;
 }
@@ -82,8 +83,7 @@ static const struct {
 } ways[] = {
 	{NULL, NULL, AP_BUNDLE_ROUTE, "\"sharding_propagation\"", "\"auto_parallel\"", "\"sharding_propagation\"", "",
 		"\"operator_strategies.json\""},
-	{NULL, "mindspore", AP_BUNDLE_ROUTE, "\"sharding_propagation\"", "\"auto_parallel\"",
-		"\"sharding_propagation\"", "", "\"operator_strategies.json\""},
+	{NULL, "mindspore", AP_BUNDLE_ROUTE, "\"sharding_propagation\"", "\"auto_parallel\"", "\"sharding_propagation\"", "", "\"operator_strategies.json\""},
 	{"mindspore-semi-auto", NULL, AP_BUNDLE_ROUTE, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
 		"\"stages/stage_{stage}.ckpt\"", ""},
 	{NULL, "mindspore-semi-auto", AP_BUNDLE_ROUTE, "\"semi_auto\"", "\"semi_auto_parallel\"", "",
@@ -327,13 +327,15 @@ START_TEST(words_of_experts)
 	struct world w;
 
 	open_bundle(&w, PIPE_NET);
-	ck_said(&w, "README.txt", "megatron_args.txt say little: no reason.");
-	w.expert.hybrid.dp = 4;
+	ck_said(&w, "README.txt", "No file says the plan in them: no reason.");
+	w.expert.hybrid = (struct ap_hybrid){.dp = 4, .tp = 1, .cp = 1, .ep = 1, .pp = 1, .vpp = 1, .mbs = 1,
+		.micro_batches = 1};
 	w.expert.differ = 3;
 	w.expert.step_time_s = 0.5;
 	w.expert.loss = 0.25;
 	w.expert.fits = true;
-	ck_said(&w, "README.txt", "nearest: 500 ms a step, 25.0 % more than planned,\n3 operators cut otherwise.");
+	ck_said(&w, "README.txt", "nearest takes 500 ms a step, 25.0 % more than planned,\n3 operators cut "
+		"otherwise.");
 	w.expert.loss = -0.5;
 	w.expert.fits = false;
 	ck_said(&w, "README.txt", "50.0 % less than planned,\n3 operators cut otherwise; it does not fit");
@@ -344,7 +346,10 @@ START_TEST(words_of_experts)
 	ck_said(&w, "README.txt", "50.0 % less than planned,\n1 operator cut otherwise; it does not fit "
 		"the memory.\nTheir models bring strategies of their own");
 	w.expert.same = true;
-	ck_said(&w, "README.txt", "megatron_args.txt say this plan.");
+	ck_said(&w, "README.txt", "The plan is a hybrid.\nThere is no mindformers.yaml, since MindFormers "
+		"would not start with it.\n"
+		"- MindFormers would not start with: stages whose layers are not known: no cells of the graph are "
+		"numbered");
 	fixture_close(&w.f);
 }
 END_TEST

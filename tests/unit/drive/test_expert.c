@@ -38,7 +38,7 @@ START_LOOP_TEST(own_hybrid_is_found, AP_COUNT(hybrids))
 	struct ap_expert x;
 
 	expert_plan(&f, &hybrids[_i], &h, &p);
-	ap_expert_find(&f.ctx, &p, &x);
+	ap_expert_find(&f.ctx, &p, NULL, &x);
 	ck_assert(x.same);
 	ck_assert(x.loss == 0.0);
 	ck_assert(x.step_time_s == p.prediction.step_time_s);
@@ -143,7 +143,7 @@ START_LOOP_TEST(nearest_is_the_best_of_all, AP_COUNT(others))
 
 	expert_open(&f, &others[_i].c, &h);
 	whole_plan(&f, others[_i].capacity_bytes, &p);
-	ap_expert_find(&f.ctx, &p, &x);
+	ap_expert_find(&f.ctx, &p, NULL, &x);
 	best = try_all(&f, others[_i].capacity_bytes);
 	ck_assert(!x.same && best.any);
 	ck_assert_int_gt(x.differ, 0);
@@ -169,13 +169,13 @@ START_TEST(there_may_be_none)
 	expert_open(&f, &c, &h);
 	whole_plan(&f, INT64_C(1) << 40, &p);
 	f.ctx.stop = &stop;
-	ap_expert_find(&f.ctx, &p, &x);
+	ap_expert_find(&f.ctx, &p, NULL, &x);
 	ck_assert_int_eq(x.hybrid.dp, 0);
 	ck_assert_str_eq(x.why_not, "the run was stopped");
 	fixture_close(&f);
 	expert_open(&f, &(struct expert_case){.model = "multiple_mix", .devices = 24}, &h);
 	whole_plan(&f, INT64_C(1) << 40, &p);
-	ap_expert_find(&f.ctx, &p, &x);
+	ap_expert_find(&f.ctx, &p, NULL, &x);
 	ck_assert_int_eq(x.hybrid.dp, 0);
 	ck_contains(x.why_not, "dp=24 does not divide the 32 samples of a micro-batch");
 	fixture_close(&f);
