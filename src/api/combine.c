@@ -116,7 +116,7 @@ static void try_plan(void *user)
 	t->rank[STAGES] = (double)set->pipeline_stages;
 	t->rank[SEGMENTS] = (double)set->pipeline_segments;
 	t->rank[MICRO_BATCHES] = (double)set->micro_batches;
-	t->rank[LEVEL] = set->enable_parallel_optimizer ? set->optimizer_level + 1 : 0;
+	t->rank[LEVEL] = set->enable_parallel_optimizer ? ap_setting_level(set->optimizer_level) : 0;
 	t->rank[RECOMPUTE] = (double)recompute_rank(t->several->set, set);
 }
 

@@ -366,7 +366,9 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->recompute_whole = ap_route_at((size_t)o->executor)->recompute_whole;
 	step->full_batch = o->full_batch;
 	step->optimizer_sharding = o->enable_parallel_optimizer;
-	step->optimizer_level = o->optimizer_level == AP_LEVEL_NONE ? 1 : o->optimizer_level + 1;
+	step->optimizer_level = ap_setting_level(o->optimizer_level);
+	if (!step->optimizer_level)
+		step->optimizer_level = 1; /* of what is not dealt */
 	step->shard_size = o->optimizer_weight_shard_size;
 	step->shard_threshold_bytes = o->parallel_optimizer_threshold << 10;
 	step->layerwise = o->parallel_mode == AP_MODE_HYBRID_PARALLEL;

@@ -163,6 +163,12 @@ enum { /* rows of pipeline/schedulers.def */
 	AP_SCHEDULER_ZERO_BUBBLE_V
 };
 
+/* What an index of optimizer_level, which is no level itself, says is dealt: 0, nothing; 1 to 3. */
+static inline int ap_setting_level(int64_t index)
+{
+	return index == AP_LEVEL_NONE ? 0 : (int)index - AP_LEVEL1 + 1;
+}
+
 /* Name i of a CHOICE, NULL past the end. A leading '!' marks a name that is known but unavailable;
  * ": " and a reason may follow it. */
 typedef const char *ap_choice_fn(size_t i);
