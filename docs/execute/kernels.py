@@ -344,12 +344,27 @@ def moe_dispatch(site, x, index):
     return [rows * (token >= 0)[..., None].astype(float)]
 
 
-def moe_combine(site, answers, index, weights):
-    """What a token's experts made of it, weighted."""
+def moe_weights(site, weights, index):
+    """Of each choice its weight, at the place of the token at the expert."""
+    samples, experts, places, _ = site.out_shape[0]
+    first, token = site.out_first[0][1], np.zeros((samples, experts, places), int)
+    choice, filled, seat = token.copy(), token.copy(), seats(site, raw(index), places, first, experts)
+    for b, s, k in zip(*np.nonzero(seat >= 0)):
+        at = b, raw(index)[b, s, k] - first, seat[b, s, k]
+        token[at], choice[at], filled[at] = s, k, 1
+    found = weights.take((np.arange(samples)[:, None, None], token, choice)) * filled.astype(float)
+    return [found.reshape((*token.shape, 1))]
+
+
+def moe_combine(site, answers, index, weights=None):
+    """What a token's experts made of it, weighted or as it is."""
     samples, experts, places, _ = answers.shape
     seat = seats(site, raw(index), places)
     rows = answers.take((np.arange(samples)[:, None, None], raw(index), np.maximum(seat, 0)))
-    share = weights * (seat >= 0).astype(float)
+    share = (seat >= 0).astype(float)
+    if weights is None:
+        return [(rows * share[..., None]).sum((2,), False)]
+    share = weights * share
     return [(rows * share.reshape((*share.shape, 1))).sum((2,), False)]
 
 
@@ -534,6 +549,9 @@ KERNELS = {
     "Minimum": choose(np.minimum),
     "MoeCombine": moe_combine,
     "MoeDispatch": moe_dispatch,
+    "AddcmulExt": elementwise(lambda x, a, b: x + a * b),
+    "MoeGate": elementwise(lambda a, b, c: a * b * c),
+    "MoeWeights": moe_weights,
     "Mul": elementwise(lambda a, b: a * b),
     "Neg": elementwise(lambda x: -x),
     "OneHot": one_hot,

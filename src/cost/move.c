@@ -366,7 +366,8 @@ void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const stru
 static void choose(const struct ap_graph *g, ap_id node, uint32_t operand, struct ap_expert_choice *out)
 {
 	ap_id from = g->tensor[g->node[node].in[operand]].producer;
-	bool there = from != AP_NONE && !strcmp(g->node[from].type, "MoeDispatch");
+	bool there = from != AP_NONE && (!strcmp(g->node[from].type, "MoeDispatch") ||
+		!strcmp(g->node[from].type, "MoeWeights"));
 	const struct ap_node *n = &g->node[there ? from : node];
 	const struct ap_shape *chosen;
 	int64_t groups = ap_attr_int(&n->attrs, "expert_groups", 0);

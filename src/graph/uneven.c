@@ -6,7 +6,7 @@
 
 #include "rule/attr.h"
 
-enum { EXPERTS = 1 }; /* the dimension of what MoeDispatch gives */
+enum { EXPERTS = 1 }; /* the dimension of what MoeDispatch and MoeWeights give */
 
 static struct ap_tensor *tensor(struct ap_load *l, ap_id id)
 {
@@ -49,8 +49,8 @@ void ap_load_mark_uneven(struct ap_load *l)
 {
 	for (size_t i = 0; i < l->nodes.n; i++) {
 		struct ap_raw_node *n = &l->nodes.v[l->order[i]];
-		const struct ap_attr *a = strcmp(n->n.type, "MoeDispatch") != 0 ? NULL
-			: ap_attr_get(&n->n.attrs, "imbalance");
+		bool deals = !strcmp(n->n.type, "MoeDispatch") || !strcmp(n->n.type, "MoeWeights");
+		const struct ap_attr *a = deals ? ap_attr_get(&n->n.attrs, "imbalance") : NULL;
 
 		carry(l, n);
 		if (a && !(a->f >= 1))

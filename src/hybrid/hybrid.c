@@ -798,15 +798,45 @@ static void cut_lookup(struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 		spread_rows(s, node, want);
 }
 
-/* An operator behind a product with a parameter takes the cuts of its operands. */
+static void take_all(const struct hybrid *s, const struct ap_bound *b, const struct ap_operand *o,
+	const struct ap_layout *l, struct ap_cut_dim *want)
+{
+	take_cuts(s->step, b, o, l, want);
+}
+
+/* Of the cuts of another operand those over ranks that no other factor has. */
+static void take_free(const struct hybrid *s, const struct ap_bound *b, const struct ap_operand *o,
+	const struct ap_layout *l, struct ap_cut_dim *want)
+{
+	struct ap_cut_dim own[AP_MAX_FACTOR];
+
+	leave_uncut(own);
+	take_cuts(s->step, b, o, l, own);
+	for (int f = 0; f < b->nfactor; f++)
+		if (own[f].cut > want[f].cut && !meets_any(want, ~(UINT32_C(1) << f), own[f].stride,
+			own[f].stride * own[f].cut))
+			want[f] = own[f];
+}
+
+/* An operator behind a product with a parameter takes the cuts of its operands; of one that is repeated along
+ * others, as a weight for all units of an expert's token is, what these leave. */
 static void inherit(const struct hybrid *s, ap_id node, struct ap_cut_dim *want)
 {
 	const struct ap_node *n = &s->g->node[node];
+	const struct ap_bound *b = &n->bound;
+	uint32_t all = b->out[0].factors;
+	bool some = false;
 
-	for (int i = 0; i < n->bound.nin; i++)
-		if (s->tensor[n->in[i]].origin == HYBRID_MAIN)
-			take_cuts(s->step, &n->bound, &n->bound.in[i], &s->tensor[n->in[i]].flow, want);
-	settle(s, &n->bound, want);
+	for (int repeated = 0; repeated < 2; repeated++)
+		for (int i = 0; i < b->nin; i++) {
+			const struct hybrid_tensor *t = &s->tensor[n->in[i]];
+
+			if (t->origin != HYBRID_MAIN || ((b->in[i].factors & all) != all) != repeated)
+				continue;
+			(repeated && some ? take_free : take_all)(s, b, &b->in[i], &t->flow, want);
+			some |= !repeated;
+		}
+	settle(s, b, want);
 }
 
 static bool wish(struct hybrid *s, ap_id tensor, const struct ap_layout *flow, struct ap_layout *out);

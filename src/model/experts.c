@@ -179,9 +179,10 @@ static ap_id seat(const struct experts *l, const char *scope, ap_id mask)
 	return ap_model_binary(m, scope, "Mul", place, kept, "dispatch");
 }
 
-/* A product per expert, whose weight all samples share: [B,E,C,K] by [E,K,N]. */
+/* A product per expert, whose weight all samples share: [B,E,C,K] by [E,K,N]. weights: AP_NONE, or those
+ * with which x was weighted, and so its bias is. */
 static ap_id expert_product(const struct experts *l, const char *scope, const char *param,
-	const char *cell, ap_id x, int64_t out, const char *name)
+	const char *cell, ap_id x, int64_t out, ap_id weights, const char *name)
 {
 	struct ap_model *m = l->m;
 	struct ap_shape s = ap_model_shape(m, x);
@@ -199,6 +200,12 @@ static ap_id expert_product(const struct experts *l, const char *scope, const ch
 	prefix = bare ? ap_arena_printf(ap_model_arena(m), "%s_bias", prefix)
 		: ap_model_name(m, prefix, "bias");
 	w = ap_model_param(m, prefix, AP_MODEL_SHAPE(s.dtype, s.dim[1], 1, out));
+	if (weights != AP_NONE) {
+		struct ap_model_op add = {.scope = scope, .type = "AddcmulExt", .nin = 3,
+			.in = {x, weights, w}};
+
+		return ap_model_op_one(m, add, name, ap_model_shape(m, x));
+	}
 	return ap_model_binary(m, scope, "Add", x, w, name);
 }
 
@@ -220,17 +227,31 @@ static ap_id activate(const struct experts *l, const char *scope, ap_id gate, ap
 	return gate;
 }
 
-/* Each expert on the tokens in its places: [B,E,C,H]. */
-static ap_id experts(const struct experts *l, const char *scope, const char *param, ap_id x)
+/* What the narrow product reads: y z, weighted if there are weights. One kernel of other software does it. */
+static ap_id gated(const struct experts *l, const char *scope, ap_id y, ap_id z, ap_id weights)
+{
+	struct ap_model *m = l->m;
+	struct ap_model_op op = {.scope = scope, .type = "MoeGate", .nin = 3, .in = {z, y, weights}};
+
+	if (z != AP_NONE && weights != AP_NONE && ap_model_is_fused(m))
+		return ap_model_op_one(m, op, "gated", ap_model_shape(m, z));
+	if (z != AP_NONE)
+		y = ap_model_binary(m, scope, "Mul", z, y, "gated");
+	return weights == AP_NONE ? y : ap_model_binary(m, scope, "Mul", y, weights, "weighted");
+}
+
+/* Each expert on the tokens in its places: [B,E,C,H]. weights: AP_NONE, or of places, [B,E,C,1]. */
+static ap_id experts(const struct experts *l, const char *scope, const char *param, ap_id x, ap_id weights)
 {
 	const struct ap_experts *p = l->p;
 	struct ap_model *m = l->m;
-	bool gated = ap_model_activation_gated(p->activation), pair = gated && !p->names->up;
-	const char *cell = gated || !p->names->up ? p->names->gate : p->names->up;
+	bool wide = ap_model_activation_gated(p->activation), pair = wide && !p->names->up;
+	const char *cell = wide || !p->names->up ? p->names->gate : p->names->up;
 	const char *gate = ap_arena_printf(ap_model_arena(m), "%s/%s-Linear", scope, cell);
 	ap_id y, z = AP_NONE;
 
-	y = expert_product(l, scope, param, cell, x, p->inner * (pair ? 2 : 1), pair ? "pair" : "gate");
+	y = expert_product(l, scope, param, cell, x, p->inner * (pair ? 2 : 1), AP_NONE,
+		pair ? "pair" : "gate");
 	if (pair) {
 		struct ap_shape s = ap_model_shape(m, x);
 		struct ap_shape both = AP_MODEL_SHAPE(s.dtype, s.dim[0], s.dim[1], s.dim[2], p->inner, 2);
@@ -241,13 +262,11 @@ static ap_id experts(const struct experts *l, const char *scope, const char *par
 		z = ap_model_reshape(m, scope, z, one, "wide");
 		y = ap_model_slice(m, scope, y, 4, 0, 1, "gate.part");
 		y = ap_model_reshape(m, scope, y, one, "gate");
-	} else if (gated) {
-		z = expert_product(l, scope, param, p->names->up, x, p->inner, "wide");
+	} else if (wide) {
+		z = expert_product(l, scope, param, p->names->up, x, p->inner, AP_NONE, "wide");
 	}
-	y = activate(l, gate, y, z, "gate");
-	if (z != AP_NONE)
-		y = ap_model_binary(m, scope, "Mul", z, y, "gated");
-	return expert_product(l, scope, param, p->names->down, y, l->hidden, "narrow");
+	y = gated(l, scope, activate(l, gate, y, z, "gate"), z, weights);
+	return expert_product(l, scope, param, p->names->down, y, l->hidden, weights, "narrow");
 }
 
 /* Of the part that sees every token, the wide products: rows. */
@@ -301,8 +320,10 @@ static void limit(const struct ap_experts *p, struct ap_model_op *op)
 	op->attr[op->nattr++] = (struct ap_attr)AP_MODEL_INT("expert_groups_active", p->groups_active);
 }
 
-/* Tokens are moved to places of their experts and back, without products. *beside, unless NULL: what the
- * shared expert makes of them meanwhile; operators run in the order in which they are added. */
+/* Tokens are moved to places of their experts and back, without products, and the weights of the answers
+ * with them: where the narrow product reads what is weighted, nobody keeps the answers. *beside, unless
+ * NULL: what the shared expert makes of them meanwhile; operators run in the order in which they are
+ * added. */
 static ap_id moved_beside(const struct experts *l, const char *scope, const char *param, ap_id x,
 	ap_id *beside)
 {
@@ -317,8 +338,10 @@ static ap_id moved_beside(const struct experts *l, const char *scope, const char
 		.attr = {AP_MODEL_INT("num_groups", groups), AP_MODEL_INT("capacity", places),
 			AP_MODEL_INT("expert_num", p->count),
 			AP_MODEL_REAL("imbalance", p->selection_bias ? BIASED : TRAINED_BY_LOSS)}};
-	struct ap_model_op back = {.scope = scope, .type = "MoeCombine", .nin = 3, .nattr = 2,
+	struct ap_model_op back = {.scope = scope, .type = "MoeCombine", .nin = 2, .nattr = 2,
 		.attr = {there.attr[0], there.attr[1]}};
+	struct ap_model_op weigh = there;
+	struct ap_shape column = AP_MODEL_SHAPE(l->dtype, l->batch, p->count, groups * places, 1);
 	bool limited = p->groups > p->groups_active;
 	ap_id weights, which = rate(l, router, param, x, &weights), y;
 
@@ -326,17 +349,21 @@ static ap_id moved_beside(const struct experts *l, const char *scope, const char
 		weights = ap_model_cast(m, router, weights, l->dtype, "weights.cast");
 	if (limited) {
 		limit(p, &there);
+		limit(p, &weigh);
 		limit(p, &back);
 	}
 	there.in[0] = ap_model_reshape(m, scope, x, l->tokens, "tokens");
 	there.in[1] = which;
 	y = ap_model_op_one(m, there, "dealt", at_experts);
+	weigh.type = "MoeWeights";
+	weigh.in[0] = weights;
+	weigh.in[1] = which;
+	weights = ap_model_op_one(m, weigh, "weights.dealt", column);
 	if (beside)
 		*beside = shared_wide(l, aside, param, x);
 	back.in[0] = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
-		ap_model_name(m, param, p->names->experts), y);
+		ap_model_name(m, param, p->names->experts), y, weights);
 	back.in[1] = which;
-	back.in[2] = weights;
 	if (beside)
 		*beside = shared_narrow(l, aside, param, x, *beside);
 	y = ap_model_op_one(m, back, "collected", l->tokens);
@@ -384,7 +411,7 @@ static ap_id gathered(const struct experts *l, const char *scope, const char *pa
 	zeros = ap_model_binary(m, scope, "Mul", zeros, ap_model_number(m, "zero", l->dtype), "tokens.none");
 	y = ap_model_concat(m, scope, zeros, y, 1, "tokens.padded");
 	y = look_up(l, scope, y, places, "dealt");
-	y = experts(l, ffn, ap_model_name(m, param, p->names->experts), y);
+	y = experts(l, ffn, ap_model_name(m, param, p->names->experts), y, AP_NONE);
 	y = ap_model_reshape(m, ffn, y, AP_MODEL_SHAPE(l->dtype, l->batch, p->count * room(l), l->hidden),
 		"answers");
 	y = ap_model_concat(m, scope, zeros, y, 1, "answers.padded");
@@ -414,7 +441,7 @@ static ap_id masked(const struct experts *l, const char *scope, const char *para
 	y = ap_model_matmul_tn(m, scope, dispatch, y, "dealt");
 	y = ap_model_reshape(m, ffn, y, AP_MODEL_SHAPE(l->dtype, l->batch, p->count, room(l), l->hidden),
 		"places.tokens");
-	y = experts(l, ffn, ap_model_name(m, param, p->names->experts), y);
+	y = experts(l, ffn, ap_model_name(m, param, p->names->experts), y, AP_NONE);
 	y = ap_model_reshape(m, ffn, y, AP_MODEL_SHAPE(l->dtype, l->batch, p->count * room(l), l->hidden),
 		"answers");
 	y = ap_model_matmul(m, scope, combine, y, false, "collected");

@@ -10,7 +10,8 @@
 
 /* How tokens get to their experts. */
 enum ap_experts_way {
-	AP_EXPERTS_MOVED, /* MoeDispatch and MoeCombine, as dispatchers of other software do it */
+	AP_EXPERTS_MOVED, /* MoeDispatch and MoeCombine, as dispatchers of other software do it; what the last
+	                     product reads is weighted, as Megatron does since core 0.12 */
 	AP_EXPERTS_MASKED, /* a product with a mask of places, and one back */
 	AP_EXPERTS_GATHERED /* rows looked up there and back, at the places of TopKRouter: operators that
 	                       MindSpore cuts, of samples with all of their tokens */

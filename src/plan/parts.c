@@ -149,8 +149,9 @@ static void index_gradients(struct ap_arena *scratch, struct ap_parts *x)
 bool ap_parts_moves_tokens(const struct ap_graph *g, ap_id node, uint32_t operand)
 {
 	ap_id from = g->tensor[g->node[node].in[operand]].producer;
+	const char *type = from == AP_NONE ? "" : g->node[from].type;
 
-	return (from != AP_NONE && !strcmp(g->node[from].type, "MoeDispatch")) ||
+	return !strcmp(type, "MoeDispatch") || !strcmp(type, "MoeWeights") ||
 		!strcmp(g->node[node].type, "MoeCombine");
 }
 

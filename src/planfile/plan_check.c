@@ -2389,13 +2389,14 @@ static bool is_of_weight(const struct book *b, const struct ap_jv *move)
 /* Tokens on their way to experts or back, beside another pass? */
 static bool is_hidden(const struct book *b, const struct ap_jv *v, const struct ap_jv *move)
 {
-	const char *ends[] = {"from", "to"}, *types[] = {"MoeDispatch", "MoeCombine"};
+	static const struct { const char *end, *type; } ends[] = {{"from", "MoeDispatch"},
+		{"from", "MoeWeights"}, {"to", "MoeCombine"}};
 
-	for (int i = 0; i < 2 && b->beside && lasts(v, 0); i++) {
-		const struct ap_jv *name = book_at(move, ends[i]);
+	for (size_t i = 0; i < AP_COUNT(ends) && b->beside && lasts(v, 0); i++) {
+		const struct ap_jv *name = book_at(move, ends[i].end);
 		ap_id op = name ? ap_map_get_str(b->op_names, ap_jv_str(name)) : AP_NONE;
 
-		if (op != AP_NONE && !strcmp(book_str(b->op[op].v, "type"), types[i]))
+		if (op != AP_NONE && !strcmp(book_str(b->op[op].v, "type"), ends[i].type))
 			return true;
 	}
 	return false;

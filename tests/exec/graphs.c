@@ -215,6 +215,31 @@ static const char routed[] = GRAPH("routed",
 	OP("Add", "'out','tokens'", "z") AND
 	MEAN_OF("'z'", "loss"), "loss");
 
+/* Tokens sent to the two best of four experts with their weights, which are in what the last product reads: nobody
+ * needs what it gives. */
+static const char weighed[] = GRAPH("weighed",
+	INPUT("x", "4,6,8"),
+	TENSOR("w0", "8,8") AND TENSOR("gate", "4,8") AND TENSOR("w1", "4,8,12") AND
+	TENSOR("w2", "4,8,12") AND TENSOR("w3", "4,12,8"), "",
+	ROWS("'x'", "rows", "8") AND
+	LINEAR("'rows','w0'", "h") AND
+	LINEAR("'h','gate'", "scores") AND
+	OP_WITH("Reshape", "'scores'", "scores.tokens", "'shape':[-1,6,4]") AND
+	OP_WITH("Softmax", "'scores.tokens'", "probs", "'axis':[-1]") AND
+	OPER("TopK", "'probs'", "best", "," RESULT("expert") "],'attrs':{'k':2,'sorted':true}}") AND
+	OP_WITH("Reshape", "'h'", "tokens", "'shape':[-1,6,8]") AND
+	OP_WITH("MoeDispatch", "'tokens','expert'", "dealt",
+		"'num_groups':2,'capacity':2,'expert_num':4") AND
+	OP_WITH("MoeWeights", "'best','expert'", "weights",
+		"'num_groups':2,'capacity':2,'expert_num':4") AND
+	OPER("BatchMatMul", "'dealt','w1'", "up", "],'in_strategy':[[1,2,1,1],[2,1,1]]}") AND
+	OPER("BatchMatMul", "'dealt','w2'", "wide", "],'in_strategy':[[1,2,1,1],[2,1,1]]}") AND
+	OP("MoeGate", "'up','wide','weights'", "gated") AND
+	OP("BatchMatMul", "'gated','w3'", "down") AND
+	OP_WITH("MoeCombine", "'down','expert'", "out", "'num_groups':2,'capacity':2") AND
+	OP("Add", "'out','tokens'", "z") AND
+	MEAN_OF("'z'", "loss"), "loss");
+
 /* One table looks tokens up and scores them; both exchange its gradient. */
 static const char tied[] = GRAPH("tied",
 	LABEL("ids", "12,4"), TENSOR("table", "12,8") AND TENSOR("w", "8,8"), "",
@@ -400,6 +425,7 @@ static const struct ex_graph_sample graphs[] = {
 	{"attention", attention, false, NULL},
 	{"five", five, false, NULL},
 	{"experts", experts, true, "AlltoAll"},
+	{"weighed", weighed, true, "AlltoAll"},
 	{"twice", twice, false, NULL},
 	{"half", half, false, NULL},
 	{"dealt", dealt, true, NULL},

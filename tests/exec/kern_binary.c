@@ -181,6 +181,14 @@ static ex_id solid_at(const struct ex_job *j, unsigned r, const int64_t *at)
 	return ex_fn2(j->tape, "third", surface_at(j, r, at), ex_operand(j, 2, at));
 }
 
+static ex_id triple_at(const struct ex_job *j, unsigned r, const int64_t *at)
+{
+	ex_id y = ex_times(j->tape, ex_operand(j, 0, at), ex_operand(j, 1, at));
+
+	(void)r;
+	return ex_times(j->tape, y, ex_operand(j, 2, at));
+}
+
 EX_EACH(surface)
 EX_EACH(terrace)
 EX_EACH(sum)
@@ -196,6 +204,7 @@ EX_EACH(total)
 EX_EACH(choice)
 EX_EACH(filled)
 EX_EACH(between)
+EX_EACH(triple)
 EX_EACH(divided)
 EX_EACH(copied)
 EX_EACH(sum_of_product)
@@ -300,6 +309,7 @@ const struct ex_kernel ex_kernels_binary[] = {
 	{.type = "Select", .forward = choice, .make = ex_make_select, .no_grad = 1},
 	{.type = "MaskedFill", .forward = filled, .make = ex_make_fill, .no_grad = 2},
 	{.type = "Lerp", .forward = between, .make = ex_make_three},
+	{.type = "MoeGate", .forward = triple, .make = ex_make_three},
 	{.type = "AddcmulExt", .forward = sum_of_product, .make = ex_make_scaled_three},
 	{.type = "Betainc", .forward = solid, .make = ex_make_three, .no_grad = 3},
 	{.type = "Zeta", .forward = surface, .make = ex_make_binary, .no_grad = 1},

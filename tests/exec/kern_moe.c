@@ -203,9 +203,34 @@ static bool dispatch(const struct ex_job *j)
 	return true;
 }
 
+static bool weigh(const struct ex_job *j)
+{
+	const struct ex_value *x = &j->in[0], *to = &j->in[1];
+	struct ex_value *out = &j->out[0];
+	int64_t experts = out->box.size[1], tokens = x->box.size[1], k = to->box.size[2];
+	struct places p;
+
+	if (!places(j, &out->box, experts, tokens, &p) || out->box.size[0] != x->box.size[0] ||
+		out->box.size[3] != 1 || to->box.size[1] != tokens || x->box.size[2] != k)
+		return false;
+	for (int64_t i = 0; i < x->box.size[0] * tokens; i++) {
+		int64_t b = i / tokens, s = i % tokens;
+
+		begin_group(&p, s, experts);
+		for (int64_t c = 0; c < k; c++) {
+			int64_t e = number(j, to->id[i * k + c]) - out->box.first[1], at;
+
+			if (e >= 0 && e < experts && (at = take_place(&p, s, e)) >= 0)
+				out->id[(b * experts + e) * out->box.size[2] + at] = x->id[i * k + c];
+		}
+	}
+	return true;
+}
+
+/* Without weights each answer counts once. */
 static bool combine(const struct ex_job *j)
 {
-	const struct ex_value *x = &j->in[0], *to = &j->in[1], *weights = &j->in[2];
+	const struct ex_value *x = &j->in[0], *to = &j->in[1], *weights = j->nin > 2 ? &j->in[2] : NULL;
 	struct ex_value *out = &j->out[0];
 	int64_t experts = x->box.size[1], tokens = to->box.size[1], k = to->box.size[2], width = x->box.size[3];
 	struct places p;
@@ -226,8 +251,10 @@ static bool combine(const struct ex_job *j)
 				continue;
 			at += (b * experts + e) * x->box.size[2];
 			for (int64_t h = 0; h < width; h++)
-				out->id[i * width + h] = ex_mad(j->tape, out->id[i * width + h],
-					weights->id[i * k + c], x->id[at * width + h]);
+				out->id[i * width + h] = weights
+					? ex_mad(j->tape, out->id[i * width + h], weights->id[i * k + c],
+						x->id[at * width + h])
+					: ex_plus(j->tape, out->id[i * width + h], x->id[at * width + h]);
 		}
 	}
 	return true;
@@ -279,6 +306,8 @@ const struct ex_kernel ex_kernels_moe[] = {
 	{.type = "TopPRouter", .forward = route, .make = ex_make_route, .limit = limit_route,
 		.no_grad = UINT32_MAX},
 	{.type = "MoeDispatch", .forward = dispatch, .make = ex_make_dispatch, .limit = limit_dispatch,
+		.no_grad = 2},
+	{.type = "MoeWeights", .forward = weigh, .make = ex_make_weights, .limit = limit_dispatch,
 		.no_grad = 2},
 	{.type = "MoeCombine", .forward = combine, .make = ex_make_combine, .limit = limit_combine,
 		.no_grad = 2},

@@ -167,6 +167,18 @@ void ex_make_dispatch(struct ex_sample *s)
 	ex_add_int(s, "expert_num", experts);
 }
 
+void ex_make_weights(struct ex_sample *s)
+{
+	int64_t groups = little(s), tokens = groups * (1 + ex_draw(s, 3)), experts = 1 + ex_draw(s, 4);
+	int64_t chosen[] = {little(s), tokens, 1 + ex_draw(s, 2)};
+
+	ex_add_in(s, "float16", 3, chosen);
+	add_index(s, 3, chosen, experts);
+	ex_add_int(s, "num_groups", groups);
+	ex_add_int(s, "capacity", 1 + ex_draw(s, 2));
+	ex_add_int(s, "expert_num", experts);
+}
+
 void ex_make_combine(struct ex_sample *s)
 {
 	int64_t groups = little(s), tokens = groups * (1 + ex_draw(s, 3)), capacity = 1 + ex_draw(s, 2);
@@ -176,7 +188,8 @@ void ex_make_combine(struct ex_sample *s)
 
 	ex_add_in(s, "float16", 4, places);
 	add_index(s, 3, chosen, experts);
-	ex_add_in(s, "float16", 3, chosen);
+	if (ex_once_in(s, 2))
+		ex_add_in(s, "float16", 3, chosen);
 	ex_add_int(s, "num_groups", groups);
 	ex_add_int(s, "capacity", capacity);
 }

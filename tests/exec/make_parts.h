@@ -77,7 +77,7 @@ ex_make_fn ex_make_boxes, ex_make_crop, ex_make_align, ex_make_grid, ex_make_div
 /* make_cache.c */
 ex_make_fn ex_make_reshape_and_cache, ex_make_cache, ex_make_places, ex_make_wkv,
 	ex_make_moe_init, ex_make_moe_gating, ex_make_expert_tokens, ex_make_moe_finalize,
-	ex_make_route, ex_make_dispatch, ex_make_combine;
+	ex_make_route, ex_make_dispatch, ex_make_combine, ex_make_weights;
 /* make_quant.c */
 ex_make_fn ex_make_by_scale, ex_make_dynamic, ex_make_range;
 

@@ -91,6 +91,24 @@ def check(folder, dp, tp, cp, ep, etp):
         assert size == dp * tp * cp // (ep * etp), f"{o['name']}: gradients among {size} devices"
 
 
+def check_kept(folder, dp, tp, cp, ep, etp):
+    """Of k T places of a device are kept: tokens, gate and wide product, what the last one reads, weights; no answers."""
+    plan = evaluate(folder, dp, tp, cp, ep, etp)
+    places = B * S * K // (dp * tp * cp) // (B // dp)
+    want = {"dealt": H, "gate": F // etp, "wide": F // etp, "gated": F // etp, "weights.dealt": 1}
+    for layer in range(LAYERS):
+        own = [o for o in plan["operators"] if is_expert(o) and f"/{layer}-" in o["name"]]
+        assert [o["type"] for o in own] == ["BatchMatMul", "BatchMatMul", "MoeGate", "BatchMatMul"], [o["type"] for o in own]
+        results = sum(o["memory"]["activations_bytes"] for o in own)
+        assert own[-1]["memory"]["activations_bytes"] == 0, "what the experts answer is kept"
+        assert results == 2 * etp * places * sum(want[t] for t in ("gate", "wide", "gated")), results
+        for name in want if etp == 1 else (): # else what is gathered is, once more, and not held
+            moved = [r for r in plan["redistributions"] if r["tensor"] == f"layers.{layer}.{name}" and r["steps"]]
+            held = sum(r["kept_bytes"] for r in moved)
+            assert held == (2 * places * want[name] if moved else 0), f"{name}: {held} bytes of copies"
+        assert not any(r["kept_bytes"] for r in plan["redistributions"] if r["tensor"] == f"layers.{layer}.narrow")
+
+
 def check_relayed(folder, dp, tp, cp, ep, etp):
     """DeepEP sends the same tokens to the same experts: what differs are times of redistributions, shorter or equal."""
     plain = evaluate(folder, dp, tp, cp, ep, etp, "--devices-per-server", "4")
@@ -127,7 +145,7 @@ def check_mindspore(folder, dp, tp, cp, ep, etp):
 
 def main():
     failed = 0
-    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven), ("1", RELAYED, check_relayed), ("1", OWN, check_mindspore):
+    for capacity, cases, of in ("1", CASES, check), ("0", UNEVEN, check_uneven), ("1", RELAYED, check_relayed), ("1", OWN, check_kept), ("1", OWN, check_mindspore):
         with tempfile.TemporaryDirectory() as folder:
             run("model", "mixtral", "--layers", str(LAYERS), "--hidden", str(H), "--inner", str(F), "--heads", "8",
                 "--kv-heads", "8", "--experts", str(E), "--active", str(K), "--sequence", str(S), "--batch", str(B),
@@ -138,7 +156,7 @@ def main():
                 except AssertionError as e:
                     failed += 1
                     print(f"dp={case[0]} tp={case[1]} cp={case[2]} ep={case[3]} etp={case[4]}: {e}")
-    print(f"{len(CASES) + len(UNEVEN) + len(RELAYED) + len(OWN)} cases, {failed} failed")
+    print(f"{len(CASES) + len(UNEVEN) + len(RELAYED) + 2 * len(OWN)} cases, {failed} failed")
     sys.exit(failed > 0)
 
 

@@ -147,7 +147,8 @@ START_LOOP_TEST(activations_of_experts_are_uneven, AP_COUNT(kinds) * 2)
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_tensor *t = &g->tensor[g->node[i].out[0]];
 		const struct ap_node *n = &g->node[i];
-		bool of_experts = !strcmp(n->type, "MoeDispatch") || strstr(n->name, "ffn-MoEFeedForward") != NULL;
+		bool of_experts = !strcmp(n->type, "MoeDispatch") || !strcmp(n->type, "MoeWeights") ||
+			strstr(n->name, "ffn-MoEFeedForward") != NULL;
 
 		all += of_experts;
 		uneven += t->uneven != 0;

@@ -144,6 +144,12 @@ const struct move_sample look_samples[] = {
 	{"MoeCombine", "float16[4,5,6,6] int32[4,8,2] float16[4,8,2]", "num_groups=2 capacity=3", "?",
 		"[b e! (g c!) h], [b (g s!) k!], [b (g s!) k!] -> [b (g s!) h]; b=4 e=5 g=2 c=3 h=6 s=4 k=2",
 		"float16[4,8,6]", "begchsk"},
+	{"MoeCombine", "float16[4,5,6,6] int32[4,8,2]", "num_groups=2 capacity=3", "?",
+		"[b e! (g c!) h], [b (g s!) k!] -> [b (g s!) h]; b=4 e=5 g=2 c=3 h=6 s=4 k=2",
+		"float16[4,8,6]", "begchsk"},
+	{"MoeWeights", "float16[4,8,2] int32[4,8,2]", "num_groups=2 capacity=3 expert_num=5", "?",
+		"[b (g s!) k!], [b (g s!) k!] -> [b e! (g c!) 1]; b=4 g=2 s=4 k=2 e=5 c=3",
+		"float16[4,5,6,1]", "bgskec"},
 };
 
 const size_t look_nsample = AP_COUNT(look_samples);

@@ -9,6 +9,8 @@ const struct move_sample math_samples[] = {
 		"float16[4,6] uint8[4,6]", "AB"},
 	{"AddcmulExt", "float32[4,6] float32[6] float32[4,1]", "value=0.5", "",
 		"[A B], [B], [A 1] -> [A B]; A=4 B=6", "float32[4,6]", "AB"},
+	{"MoeGate", "float32[4,6] float32[4,6] float32[4,1]", "", "",
+		"[A B], [A B], [A 1] -> [A B]; A=4 B=6", "float32[4,6]", "AB"},
 	{"Betainc", "float32[4] float32[4] float32[4]", "", "", "[A], [A], [A] -> [A]; A=4",
 		"float32[4]", "A"},
 	{"Polar", "float32[4,6] float32[4,6]", "", "", "[A B], [A B] -> [A B]; A=4 B=6",
