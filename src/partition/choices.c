@@ -11,7 +11,7 @@
 #include "base/vec.h"
 #include "pipeline/schedule.h"
 
-#define MOST_CHOICES 1000 /* of a range */
+#define MOST_CHOICES 4000 /* of a range */
 
 struct chain { /* choices of the layers from one on, by their number */
 	AP_VEC(struct ap_part_choices) by_number;
@@ -337,14 +337,42 @@ static bool as_good(const struct ap_part_choice *a, const struct ap_part_choice 
 	return !bytes || a->said >= b->said;
 }
 
+/* Do all choices agree but in one time, and in one number of bytes if bytes matter? */
+static bool is_flat(const struct ap_part_choice *v, size_t n, bool bytes)
+{
+	int times = 0, sizes = 0;
+
+	for (int k = 0; k < AP_TIMES; k++) {
+		size_t i = 1;
+
+		while (i < n && v[i].time.t[k] == v[0].time.t[k])
+			i++;
+		times += i < n;
+	}
+	for (int k = 0; bytes && k < AP_HELDS; k++) {
+		size_t i = 1;
+
+		while (i < n && v[i].bytes[k] == v[0].bytes[k])
+			i++;
+		sizes += i < n;
+	}
+	for (size_t i = 1; bytes && i < n; i++)
+		if (v[i].said != v[0].said)
+			return false;
+	return times < 2 && sizes < 2;
+}
+
 /* Drops what another one is as good as. Sorted, so that only earlier ones can be. Returns how many stay. */
 static size_t keep_best(struct ap_part_choice *v, size_t n, bool bytes)
 {
 	size_t kept = 0;
+	bool flat = n > 0 && is_flat(v, n, bytes);
 
 	for (size_t i = 0; i < n; i++) {
 		size_t k = 0;
 
+		if (flat && kept) /* the last one that is kept has the fewest bytes */
+			k = kept - 1;
 		while (k < kept && !as_good(&v[k], &v[i], bytes))
 			k++;
 		if (k == kept)

@@ -255,7 +255,7 @@ static uint32_t quickest(struct ap_lattice *l, int32_t q, int64_t a, int64_t b, 
 
 /* The furthest end of part q from layer a within the limit, at most `end`; known: an end that is possible,
 	or less
- * than `least`; -1: there is none. More layers are never easier. */
+ * than `least`; -1: there is none. More layers behind are never easier. */
 static int64_t furthest(struct ap_lattice *l, int32_t q, int64_t a, int64_t least, int64_t known, int64_t end,
 	int64_t limit)
 {
@@ -289,7 +289,7 @@ static bool reach(struct ap_lattice *l, int32_t q, int64_t limit, const int32_t 
 		for (int64_t b = l->is_plain ? end : a + least; b >= 0 && b <= end; b++)
 			into[b] = (int32_t)a;
 		last = end > last ? end : last;
-		known = end;
+		known = l->p->kinds == AP_KINDS_UNIFORM ? -1 : end; /* there, fewer in front may be harder */
 		if (l->is_plain)
 			break;
 	}
@@ -354,6 +354,14 @@ static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_
 		least = sum < least ? sum : least;
 	}
 	return least;
+}
+
+int64_t ap_lattice_floor(const struct ap_lattice *l)
+{
+	int32_t last = l->npart - 1;
+	int64_t sum = floor_of(l, 0, 0, l->nbody) + (last > 0 ? floor_of(l, last, l->nbody, l->nbody) : 0);
+
+	return alone(l, (sum + l->p->nstage - 1) / l->p->nstage);
 }
 
 struct laying {
@@ -592,7 +600,7 @@ static bool is_possible(const struct ap_lattice *l, int32_t q, const struct ap_l
 }
 
 /* Drops edges until all that are left are possible. Returns false if no walk is left. */
-static bool filter(struct ap_lattice *l, int64_t most)
+static bool filter(struct ap_lattice *l, int64_t most, uint64_t limit)
 {
 	size_t before, cells = cell(l, l->npart, l->nbody) + 1;
 
@@ -614,7 +622,7 @@ static bool filter(struct ap_lattice *l, int64_t most)
 		for (size_t i = cell(l, l->npart, 0); i <= cells; i++)
 			l->live.of[i] = n;
 		l->live.n = n;
-	} while (l->live.n < before && l->live.n > 0 && !ap_ctx_stopped(l->ctx));
+	} while (l->live.n < before && l->live.n > 0 && l->work < limit && !ap_ctx_stopped(l->ctx));
 	return l->live.n > 0;
 }
 
@@ -657,7 +665,7 @@ static int64_t cheapest(struct ap_lattice *l, const int64_t *cost, int64_t *rest
  * answered by its own longest path, which joins the sum. A sum of n paths bounds n times the objective; the
  * best of them is kept as if it were a path.
  */
-static int64_t play(struct ap_lattice *l)
+static int64_t play(struct ap_lattice *l, uint64_t limit)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_arena *scratch = l->ctx->scratch;
@@ -670,7 +678,7 @@ static int64_t play(struct ap_lattice *l)
 	int32_t(*best)[AP_COSTS] = ap_arena_alloc(scratch, np, sizeof *best);
 	int64_t best_n = 0;
 
-	for (int64_t n = 0; n < ROUNDS && !ap_ctx_stopped(l->ctx); n++) {
+	for (int64_t n = 0; n < ROUNDS && l->work < limit && !ap_ctx_stopped(l->ctx); n++) {
 		int64_t least = cheapest(l, sum, rest, option);
 
 		if (n > 0 && (least + n - 1) / n > bound) {
@@ -703,18 +711,19 @@ static int64_t play(struct ap_lattice *l)
 	return bound;
 }
 
-int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t most)
+int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t most, uint64_t work)
 {
 	int64_t low, high = most + 1;
+	uint64_t limit = l->work + work;
 
 	begin_paths(l);
 	first_paths(l, option);
-	low = play(l);
-	while (low < high && high - low > high >> 16 && !ap_ctx_stopped(l->ctx)) {
+	low = play(l, limit);
+	while (low < high && high - low > high >> 14 && l->work < limit && !ap_ctx_stopped(l->ctx)) {
 		int64_t mid = low + (high - low) / 2;
 
 		copy_edges(l, &l->all, &l->live);
-		if (filter(l, mid))
+		if (filter(l, mid, limit))
 			high = mid;
 		else
 			low = mid + 1;
@@ -819,7 +828,7 @@ enum ap_lattice_answer ap_lattice_seek(struct ap_lattice *l, int64_t most, uint6
 	for (int32_t q = 0; q < l->npart; q++)
 		s.option[q] = AP_NONE;
 	copy_edges(l, &l->all, &l->live);
-	if (filter(l, most)) {
+	if (filter(l, most, s.limit)) {
 		look_behind(l, 0);
 		answer = walk(&s, value);
 	}

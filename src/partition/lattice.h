@@ -51,12 +51,15 @@ int64_t ap_lattice_excess(const struct ap_lattice *l, const uint32_t *option, in
 /* The least largest part, and a walk of it into *out; -1: there is no walk. */
 int64_t ap_lattice_even(struct ap_lattice *l, struct ap_lattice_walk *out);
 
+/* A bound by all layers in their quickest kinds, shared out evenly. O(degrees). */
+int64_t ap_lattice_floor(const struct ap_lattice *l);
+
 /* Lays down all edges with which a plan may take at most `most`. Returns false if no walk is left. */
 bool ap_lattice_open(struct ap_lattice *l, int64_t most);
 
-/* A bound of all walks: by paths of a plan with these options, and others that it finds. most + 1: no walk
- * takes as little as `most`. */
-int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t most);
+/* A bound of all walks: by paths of a plan with these options, and others that it finds, with some work.
+ * most + 1: no walk takes as little as `most`. */
+int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t most, uint64_t work);
 
 enum ap_lattice_answer { AP_WALK_FOUND, AP_WALK_NONE, AP_WALK_UNKNOWN };
 
@@ -66,6 +69,7 @@ enum ap_lattice_answer ap_lattice_seek(struct ap_lattice *l, int64_t most, uint6
 	struct ap_lattice_walk *out, int64_t *value);
 
 uint64_t ap_lattice_work(const struct ap_lattice *l); /* so far */
-bool ap_lattice_is_cut(const struct ap_lattice *l); /* options or edges are missing: nothing is proven */
+bool ap_lattice_is_cut(const struct ap_lattice *l); /* options or edges are missing: only
+                                                        ap_lattice_floor() is a bound */
 
 #endif

@@ -18,6 +18,7 @@
 
 #define ANNEAL_WORK 100000 /* at first, beside that of some hundred plans */
 #define ANNEAL_PLANS 300
+#define ANNEAL_MORE 10000 /* where segments share memory, and nothing else finds plans */
 #define SEEK_SHARE 64 /* of the work, at first, to decide about one objective */
 #define NONE_YET ((INT64_C(1) << 52) + 1) /* ticks */
 
@@ -30,7 +31,6 @@ struct solving {
 	uint64_t limit;
 	int64_t best, bound; /* ticks of the best plan, of all lattices that are done */
 	double tick_s, error_s;
-	bool misfit; /* what was tried did not fit */
 };
 
 struct one { /* a lattice */
@@ -143,10 +143,8 @@ static int64_t search(struct one *x)
 	struct solving *s = x->s;
 	int64_t even = ap_lattice_even(x->l, &x->walk), bound, value;
 
-	if (even < 0) {
-		s->misfit = true;
+	if (even < 0)
 		return NONE_YET;
-	}
 	bound = s->p->objective == AP_OBJECTIVE_STEP ? even * s->p->nmicro : even;
 	if (bound > goal(s))
 		return bound;
@@ -154,12 +152,13 @@ static int64_t search(struct one *x)
 		take(x, even);
 		return bound;
 	}
-	improve(x, ANNEAL_WORK + ANNEAL_PLANS * ap_replay_steps(x->replay));
+	improve(x, ANNEAL_WORK +
+		(s->p->nsegment > 1 ? ANNEAL_MORE : ANNEAL_PLANS) * ap_replay_steps(x->replay));
 	if (bound > goal(s) || near_enough(s, bound))
 		return bound;
 	if (!ap_lattice_open(x->l, goal(s)))
 		return goal(s) + 1;
-	value = ap_lattice_bound(x->l, x->walk.option, goal(s));
+	value = ap_lattice_bound(x->l, x->walk.option, goal(s), left(x));
 	bound = value > bound ? value : bound;
 	bound = narrow(x, bound);
 	return bound;
@@ -181,7 +180,7 @@ static void solve_one(struct solving *s, const int64_t *number, uint32_t from, u
 		AP_NEW_N(own.arena, uint32_t, s->npart)};
 	bound = search(&x);
 	if (ap_lattice_is_cut(x.l))
-		bound = 0;
+		bound = ap_lattice_floor(x.l);
 	s->bound = bound < s->bound ? bound : s->bound;
 	s->out->work += ap_lattice_work(x.l);
 	ap_arena_destroy(own.arena);
@@ -225,6 +224,22 @@ static bool solve_all(struct solving *s)
 	return true;
 }
 
+/* What some stage lacks even if it holds as little as any plan lets it. */
+static int64_t lack(const struct solving *s)
+{
+	const struct ap_part_choice **none =
+		AP_NEW_N(s->ctx->arena, const struct ap_part_choice *, s->p->nsegment);
+	struct ap_choices *c = ap_choices_create(s->ctx, s->p, NULL);
+	int64_t most = 0;
+
+	for (int32_t i = 0; i < s->p->nstage; i++) {
+		int64_t excess = ap_choices_bytes(c, i, none) - s->p->capacity_bytes[i];
+
+		most = excess > most ? excess : most;
+	}
+	return most;
+}
+
 static void conclude(struct solving *s, bool all)
 {
 	struct ap_partition_choice *out = s->out;
@@ -244,6 +259,7 @@ static void conclude(struct solving *s, bool all)
 		out->outcome = AP_OUT_FEASIBLE;
 	} else if (all && s->bound >= NONE_YET) {
 		out->outcome = AP_OUT_INFEASIBLE;
+		out->short_bytes = lack(s);
 		bound = INFINITY;
 	}
 	out->lower_bound = bound < out->cost ? bound : out->cost;
@@ -285,14 +301,16 @@ double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)
 		struct ap_lattice_walk walk = {AP_NEW_N(own.arena, int32_t, n + 1), AP_NEW_N(own.arena,
 			uint32_t, n)};
 		int64_t even = ap_lattice_even(l, &walk);
-		double s = INFINITY;
+		int64_t least = ap_lattice_floor(l);
+		double s;
 
-		if (even >= 0)
-			s = (double)even * ap_choices_tick_s(c) *
-				    (p->objective == AP_OBJECTIVE_STEP ? (double)p->nmicro : 1) -
-			    ap_choices_error_s(c);
-		if (ap_lattice_is_cut(l))
-			s = 0;
+		if (!ap_lattice_is_cut(l) && even < 0)
+			continue;
+		if (!ap_lattice_is_cut(l) && p->objective == AP_OBJECTIVE_STEP)
+			even *= p->nmicro;
+		if (!ap_lattice_is_cut(l))
+			least = even > least ? even : least;
+		s = (double)least * ap_choices_tick_s(c) - ap_choices_error_s(c);
 		bound = s < bound ? s : bound;
 	}
 	ap_arena_destroy(own.arena);
