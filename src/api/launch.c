@@ -16,6 +16,7 @@
 
 enum meaning { TP, PP, CP, CP_ALGO, EP, ETP, SP, DP, WORLD, NODES, PER_NODE, MBS, BATCH, VPP,
 	PER_CHUNK, LAYERS, CHUNKS, MINDSPEED, OPTIMIZER, MOMENTUM, AGAIN_NORM, AGAIN_ACTIVATION,
+	INSTANCES,
 	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, FSDP, FSDP2,
 	SHARDING, OVERLAP, BALANCED, DISPATCHER, BACKEND, DEEPEP, MICRO,
 	VOCABULARY, COPIES, ACCUMULATED, OFFSET, FULL, SELECT, GATHERED, MEANINGS, COPIED, NOT_SAID };
@@ -776,6 +777,12 @@ static void say_degrees(struct reader *r)
 		tp > 1);
 	if (dp)
 		say_hybrid(r, "dp=%" PRId64, dp);
+	if (number(r, INSTANCES, 1) > 1 && (!dp || dp * cp % number(r, INSTANCES, 1)))
+		FAULT(r, r->found[INSTANCES], "%" PRId64 " ranks that hold the same do not divide into so "
+			"many groups", dp * cp);
+	else if (number(r, INSTANCES, 1) > 1)
+		say(r, "optimizer_weight_shard_size", ap_arena_printf(r->ctx->arena, "%" PRId64,
+			dp * cp / number(r, INSTANCES, 1)));
 	if (dp)
 		say(r, "device_num", ap_arena_printf(r->ctx->arena, "%" PRId64, tp * pp * cp * dp));
 	for (size_t i = 0; i < AP_COUNT(degrees); i++)

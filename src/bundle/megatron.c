@@ -256,6 +256,7 @@ static void add_optimizer(struct script *s)
 {
 	const struct ap_step *step = s->w.p->step;
 	const char *name = step->optimizer ? step->optimizer->name : "adam";
+	int64_t all = s->w.h->dp * s->w.h->cp; /* ranks that hold the same */
 
 	if (!strcmp(name, "momentum"))
 		arg(s, "--optimizer sgd");
@@ -269,10 +270,13 @@ static void add_optimizer(struct script *s)
 		arg(s, "--use-distributed-optimizer");
 	if (step->optimizer_sharding && step->optimizer_level > 1)
 		add_fsdp(s);
-	if (step->optimizer_sharding && step->shard_size > 0)
+	if (!step->optimizer_sharding || step->shard_size <= 0 || step->shard_size == all)
+		return;
+	if (s->ascend || step->optimizer_level > 1 || all % step->shard_size || s->w.h->ep > 1)
 		UNSAID(s, LEFT, "parameters dealt among %" PRId64 " ranks: they are dealt among all that "
-		"hold "
-			"the same", step->shard_size);
+			"hold the same", step->shard_size);
+	else
+		arg(s, "--num-distributed-optimizer-instances %" PRId64, all / step->shard_size);
 }
 
 /* A forward and a backward pass run as one, tokens of each under way beside the other. */

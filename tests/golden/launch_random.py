@@ -41,7 +41,7 @@ class Net:
     """A small network: a graph's file, or a configuration, of which the bundle knows the arguments."""
 
     def __init__(self, folder, layers, experts, known, fused, small):
-        self.layers, self.experts, self.known = layers, EXPERTS if experts else 0, known
+        self.layers, self.experts, self.known, self.small = layers, EXPERTS if experts else 0, known, small
         self.path = os.path.join(folder, f"net{layers}{int(experts)}{int(known)}{int(fused)}{int(small)}.json")
         if os.path.exists(self.path):
             return
@@ -116,6 +116,7 @@ class Case:
         self.algo = r.choice([None, None, "ring", "all-to-all"]) if self.cp > 1 else None
         self.relayed = experts and self.chip == "h100" and r.random() < 0.3
         self.beside = experts and self.chip == "h100" and r.random() < 0.3
+        self.shards = r.choice([2, 4]) if self.level == 1 and self.dp * self.cp > 2 and r.random() < 0.2 else 0
         self.full_batch = self.chip != "h100" and self.executor != "mindspeed" and r.random() < 0.2
 
     def options(self):
@@ -137,6 +138,7 @@ class Case:
             words += ["--enable-parallel-optimizer", "--optimizer-level", f"level{self.level}"]
         words += ["--pipeline-scheduler", self.scheduler] if self.scheduler else []
         words += ["--fp8-format", "hybrid", "--fp8-recipe", self.recipe] if self.recipe else []
+        words += ["--optimizer-weight-shard-size", str(self.shards)] if self.shards else []
         words += ["--moe-token-dispatcher-type", "deepep"] if self.relayed else []
         words += ["--overlap-moe-expert-parallel-comm"] if self.beside else []
         return words + (["--full-batch"] if self.full_batch else [])
@@ -166,6 +168,9 @@ class Case:
             why += ["several"]
         if self.ep > 1 and self.cp > 1 and self.ep % self.cp and self.etp != 1:
             why += ["experts beside cp"]
+        if self.shards not in (0, self.dp * self.cp) and (
+                self.executor == "mindspeed" or self.ep > 1 or self.dp * self.cp % self.shards):
+            why += ["groups of ranks"]
         if self.beside and (self.ep == 1 or (self.pp > 1 and self.v == 1) or words & {"full", "moe"}):
             why += ["two passes as one"]
         return why
@@ -178,8 +183,9 @@ class Case:
         why += ["level"] if self.level == 3 else []
         why += ["empty part"] if 0 in self.parts[1:-1] else []
         why += ["units"] if self.again == "uniform:2" else []
-        # sums of a layer have one name, and both may be recomputed or one
-        return why + (["?"] if re.search("products|moe", self.again) else [])
+        # operators of a layer may share a name, of which some are recomputed
+        shared = re.search("products|moe", self.again) or (self.net.small and "selective" in self.again)
+        return why + (["?"] if shared else [])
 
     def unsaid_torchtitan(self, plan):
         kinds, counts, parts = recomputed(plan)
@@ -187,6 +193,7 @@ class Case:
         why = ["micro-batches"] if self.pp > 1 and (self.m % self.pp if looped else
                                                     self.m < self.pp and self.scheduler != "gpipe") else []
         why += ["micro-batches"] if self.pp > 1 and looped and self.m < self.pp else []
+        why += ["groups of ranks"] if self.shards and (self.cp > 1 or self.dp % self.shards) else []
         why += ["two passes as one"] if self.beside and self.pp > 1 else []
         why += ["ring"] if self.algo == "ring" else []
         why += ["experts"] if self.ep > 1 and self.tp > 1 and self.etp != 1 else []
@@ -199,7 +206,7 @@ class Case:
         return why
 
 
-def recomputed(plan):
+def recomputed(plan, language=None):
     """Kinds, their layers in each part, and all layers in each part."""
     stages, segments = len(plan["stages"]), 1 + max(op["segment"] for op in plan["operators"])
     home = {}
@@ -217,6 +224,8 @@ def recomputed(plan):
     kinds, counts = [], []
     for kind, count in zip(again["kinds"], again["counts"]):
         words = [re.sub("uniform:.*", "full", w) for w in kind.split("+") if w not in idle]
+        if language == "mindformers":  # by the pattern of a cell one is as good as the other
+            words = ["activation" if w == "moe_act" else w for w in words]
         if words:
             kinds.append("+".join(words))
             counts.append(count)
@@ -297,7 +306,7 @@ def read_back(case, folder, plan, language):
     for key in ("executor", "device_num"):
         same(f"setting {key}", there["settings"][key], plan["settings"][key])
     same("step time", there["prediction"]["step_time_s"], plan["prediction"]["step_time_s"])
-    same("layers read back", recomputed(there), recomputed(plan))
+    same("layers read back", recomputed(there, language), recomputed(plan, language))
     for one, other in zip(there["operators"], plan["operators"]):
         same(one["name"], (one["in_strategy"], one["stage"], one["segment"]),
              (other["in_strategy"], other["stage"], other["segment"]))
@@ -344,10 +353,67 @@ def check(r, folder):
         raise Refused(f"{' '.join(case.words())}\n  {e}") from e
 
 
+# Networks, and words that their arguments have; None: Megatron has no arguments for them.
+NETWORKS = [
+    ({"model_type": "qwen3", "head_dim": 32, "tie_word_embeddings": True, "hidden_act": "silu"},
+     "--qk-layernorm --kv-channels 32", "--untie"),
+    ({"model_type": "qwen2", "hidden_act": "silu"}, "--add-qkv-bias --disable-bias-linear", "--qk-layernorm"),
+    ({"model_type": "gpt2", "n_embd": 128, "n_head": 8, "n_layer": 4, "n_positions": 1024, **dict.fromkeys((
+        "hidden_size", "num_attention_heads", "num_key_value_heads", "intermediate_size", "max_position_embeddings",
+        "rms_norm_eps", "num_hidden_layers"))},
+     "--position-embedding-type learned_absolute", "--disable-bias-linear --swiglu"),
+    ({"model_type": "deepseek_v3", "kv_lora_rank": 32, "q_lora_rank": 48, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
+      "v_head_dim": 16, "num_key_value_heads": 8, "n_routed_experts": 8, "num_experts_per_tok": 2, "n_shared_experts": 1,
+      "moe_intermediate_size": 64, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1, "scoring_func": "sigmoid",
+      "topk_method": "noaux_tc", "norm_topk_prob": True, "hidden_act": "silu"},
+     "--multi-latent-attention --moe-layer-freq ([0]*1+[1]*3) --moe-router-num-groups 2", "--num-query-groups"),
+    ({"model_type": "gemma2", "head_dim": 16, "sliding_window": 128, "query_pre_attn_scalar": 16}, None, None),
+]
+
+
+def check_network(folder, config, words, lacks):
+    """Arguments of a configuration: read back, they are as many parameters."""
+    path, bundle = os.path.join(folder, "config.json"), os.path.join(folder, "network")
+    shutil.rmtree(bundle, ignore_errors=True)
+    with open(path, "w", encoding="utf-8") as f:
+        all_keys = {**CONFIG, "num_hidden_layers": 4, **config}
+        json.dump({k: v for k, v in all_keys.items() if v is not None}, f)
+    done = run("evaluate", path, "--sequence", "256", "--batch", "16", "--chip", "h100", "--executor", "megatron", "-q",
+               "--device-num", "8", "--hybrid", "tp=2,pp=2,sp=1,mbs=1", "--bundle", bundle)
+    need(done.returncode == 0, done.stderr)
+    script = os.path.join(bundle, "megatron.sh")
+    with open(script, encoding="utf-8") as f:
+        text = f.read()
+    need(("MODEL_ARGS" in text) == (words is None), text)
+    if words is None:
+        return
+    given, _ = rules.run_script(bundle, "megatron.sh", {})
+    given = " ".join(given)
+    for word in words.split(" --"):
+        need("--" + word.removeprefix("--") in given, f"no {word} in {given}")
+    for word in lacks.split():
+        need(word not in given, f"{word} in {given}")
+    with open(os.path.join(bundle, "plan.json"), encoding="utf-8") as f:
+        plan = json.load(f)
+    said = re.search("a network of ([0-9]+) parameter", run("check", script).stdout)
+    # biases that choose experts are no parameters of a launch
+    more = 3 * config["n_routed_experts"] if "topk_method" in config else 0
+    same("parameters", int(said[1]) + more, plan["graph"]["parameters"])
+    if shutil.which("shellcheck"):
+        found = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+        need(found.returncode == 0, found.stdout)
+
+
 def main():
     print(f"AP_SEED={SEED} AP_CASES={CASES}")
     r, found, failed = random.Random(SEED), collections.Counter(), 0
     with tempfile.TemporaryDirectory() as folder:
+        for network in NETWORKS:
+            try:
+                check_network(folder, *network)
+            except Refused as e:
+                failed += 1
+                print(f"{network[0]}\n  {e}")
         for _ in range(CASES):
             try:
                 found[check(r, folder)] += 1

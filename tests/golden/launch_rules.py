@@ -81,7 +81,7 @@ MEGATRON = {
         moe-enable-deepep overlap-moe-expert-parallel-comm moe-shared-expert-gate moe-shared-expert-overlap moe-pad-expert-input-to-capacity""",
     NUMBER: """tensor-model-parallel-size pipeline-model-parallel-size context-parallel-size
         expert-model-parallel-size expert-tensor-parallel-size micro-batch-size global-batch-size
-        num-virtual-stages-per-pipeline-rank num-layers-per-virtual-pipeline-stage decoder-first-pipeline-num-layers
+        num-distributed-optimizer-instances num-virtual-stages-per-pipeline-rank num-layers-per-virtual-pipeline-stage decoder-first-pipeline-num-layers
         decoder-last-pipeline-num-layers recompute-num-layers microbatch-group-size-per-virtual-pipeline-stage num-layers
         hidden-size ffn-hidden-size num-attention-heads num-query-groups kv-channels seq-length max-position-embeddings
         vocab-size make-vocab-size-divisible-by mtp-num-layers num-experts moe-router-topk moe-ffn-hidden-size
@@ -99,7 +99,7 @@ MINDSPEED = {
     WORD: "context-parallel-algo num-layer-list pipeline-num-transformer-layers transformer-impl",
 }
 # what core 0.12.1, which MindSpeed-LLM stands on, does not have
-NOT_IN_012 = {"overlap-moe-expert-parallel-comm", "moe-enable-deepep", "use-megatron-fsdp", "data-parallel-sharding-strategy", "cp-comm-type", "fp8-param-gather"}
+NOT_IN_012 = {"num-distributed-optimizer-instances", "overlap-moe-expert-parallel-comm", "moe-enable-deepep", "use-megatron-fsdp", "data-parallel-sharding-strategy", "cp-comm-type", "fp8-param-gather"}
 
 
 def read_arguments(words, rows):
@@ -202,10 +202,12 @@ def megatron_recompute(a, v, tp):
         need(tp > 1 and how == "full" and method and not a.get("sequence-parallel"), "distributed saved activations")
 
 
-def megatron_optimizer(a, env, wide):
+def megatron_optimizer(a, env, wide, ranks):
     dealt = a.get("use-distributed-optimizer", False)
     if a.get("overlap-param-gather"):
         need(dealt and a.get("overlap-grad-reduce"), "overlap of the gathering of parameters")
+    instances = a.get("num-distributed-optimizer-instances", 1)
+    need(instances == 1 or (dealt and ranks % instances == 0), f"{instances} instances of {ranks} ranks")
     need(not a.get("fp8-param-gather") or dealt, "fp8 parameters without a sharded optimizer")
     need(a.get("optimizer", "adam") in ("adam", "sgd"), a.get("optimizer"))
     need("CUDA_DEVICE_MAX_CONNECTIONS" in env, "CUDA_DEVICE_MAX_CONNECTIONS is not exported")
@@ -275,7 +277,7 @@ def megatron(words, env, mindspeed=False):
         need(pp <= group <= m and (m % group == 0 or m % group >= pp), f"m {m} in groups of {group}, pp {pp}")
     megatron_experts(a, pp, v, etp)
     megatron_recompute(a, v, tp)
-    megatron_optimizer(a, env, tp > 1 or cp > 1)
+    megatron_optimizer(a, env, tp > 1 or cp > 1, dp * cp)
     level = 0
     if a.get("use-distributed-optimizer") or a.get("use-megatron-fsdp"):
         level = {"optim_grads": 2, "optim_grads_params": 3}.get(a.get("data-parallel-sharding-strategy"), 1)

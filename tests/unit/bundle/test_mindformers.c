@@ -176,13 +176,13 @@ static const struct words_case cases[] = {
 	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_block,
 		.hybrid = {.tp = 2, .pp = 4}}, .part = {5, 7, 7, 5},
 		.yaml = {"  recompute: [5, 6, 6, 5]\n"},
-		.megatron = {"--recompute-granularity full\n--recompute-method block\n--recompute-num-layers "
-		"6\n"}},
+		.megatron = {"--recompute-granularity full\n--recompute-method block\n"
+			"--recompute-num-layers 6\n"}},
 	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_modules,
 		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
 		.yaml = {"  recompute: False\n", "    - \"layernorm1\\\\.layernorm\"\n"},
-		.megatron = {"--recompute-granularity selective\n--recompute-modules core_attn layernorm "
-		"mlp\n"}},
+		.megatron = {"--recompute-granularity selective\n"
+			"--recompute-modules core_attn layernorm mlp\n"}},
 	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8, .tune = recompute_parts_of_some,
 		.hybrid = {.tp = 2, .pp = 2}}, .part = {12, 12},
 		.yaml = {"    \"output\\\\.activation\\\\.gelu\": [2, 2]\n"},
@@ -204,7 +204,7 @@ static const struct words_case cases[] = {
 			"--use-distributed-optimizer\n--use-megatron-fsdp\n--data-parallel-sharding-strategy "
 			"optim_grads\n--ckpt-format fsdp_dtensor\n",
 			"export CUDA_DEVICE_MAX_CONNECTIONS=32\n",
-			"--num-layers 24\n", "! parameters dealt among 2 ranks"},
+			"--num-layers 24\n"},
 		.not_megatron = {"--decoder"}},
 	{.c = {.model = "gpt3_1.3b", .devices = 16, .micro_batches = 8,
 		.hybrid = {.tp = 4, .pp = 2, .vpp = 2, .sp = true}}, .part = {5, 6, 6, 7},
@@ -417,8 +417,7 @@ START_TEST(settings_are_said)
 		"micro_batch_interleave_num: 2\n", "  batch_size: 1\n",
 		"    only_trainable_params: False\n"}, 3, NULL, 0);
 	holds(told(&f.ctx, &b, ap_megatron_say), (const char *const[]){"--overlap-param-gather\n",
-		"--micro-batch-size 2\n"}, 2,
-		NULL, 0);
+		"--micro-batch-size 2\n", "! parameters dealt among 2 ranks"}, 3, NULL, 0);
 	fixture_close(&f);
 }
 END_TEST
