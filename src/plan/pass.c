@@ -90,8 +90,7 @@ static double collective(struct running *r, enum ap_event_kind kind, uint32_t in
 	return r->comm;
 }
 
-/* Runs the node's collectives of a phase, of results or of operands, in sequence. */
-static double collectives(struct running *r, ap_id node, enum ap_phase phase, bool of_results,
+static double some_collectives(struct running *r, ap_id node, enum ap_phase phase, bool of_results,
 	double from)
 {
 	const struct ap_plan_op *op = &r->m->p->op[node];
@@ -103,6 +102,13 @@ static double collectives(struct running *r, ap_id node, enum ap_phase phase, bo
 			from = collective(r, AP_EVENT_COMM, node, i, op->comm[i].time_s, from, true);
 	}
 	return from;
+}
+
+/* Runs the node's collectives of a phase, of results or of operands, in sequence. Few nodes have any. */
+static inline double collectives(struct running *r, ap_id node, enum ap_phase phase, bool of_results,
+	double from)
+{
+	return r->m->p->op[node].ncomm > 0 ? some_collectives(r, node, phase, of_results, from) : from;
 }
 
 enum way { THERE, BACK, AGAIN };
@@ -183,7 +189,7 @@ static void forward(struct running *r, ap_id node)
 
 static struct ap_pass_time *again_at(const struct running *r, ap_id tensor)
 {
-	return &r->m->again[ap_live_root(r->m->p->graph, tensor)];
+	return &r->m->again[r->m->root[tensor]];
 }
 
 /* Recomputes what a set has of a node: redistributed operands, and results; none before `from`. */
@@ -442,6 +448,13 @@ void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const stru
 	out->bucket_part = AP_NEW_N(ctx->scratch, int32_t, buckets->n);
 	out->gradient_ready = AP_NEW_N(ctx->scratch, double, ngradient);
 	out->gradient_part = AP_NEW_N(ctx->scratch, int32_t, ngradient);
+	if (live->nset > 0) {
+		ap_id *root = ap_arena_alloc_raw(ctx->scratch, x->p->graph->ntensor, sizeof *root);
+
+		for (ap_id t = 0; t < x->p->graph->ntensor; t++)
+			root[t] = ap_live_root(x->p->graph, t);
+		out->root = root;
+	}
 	for (uint32_t b = 0; b < buckets->n; b++)
 		out->bucket_part[b] = -1;
 	for (uint32_t i = 0; i < ngradient; i++)

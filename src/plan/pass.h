@@ -65,7 +65,8 @@ struct ap_pass_maker {
 	double slowdown; /* of kernels beside a gradient exchange */
 	uint32_t when; /* the block at hand */
 	struct ap_pass_time *ready; /* [ntensor] when the tensor is ready; backward: its gradient */
-	struct ap_pass_time *again; /* [ntensor] when it is recomputed */
+	struct ap_pass_time *again; /* [ntensor] when it is recomputed; views have that of their root */
+	const ap_id *root; /* [ntensor] ap_live_root(); NULL: nothing is recomputed */
 	struct ap_pass_time *copied; /* [redistributions] when the copy was made, first or again */
 	const uint32_t *bucket_first, *bucket_gradient; /* gradients by bucket */
 	uint32_t *bucket_left; /* [buckets] gradients not yet complete */
