@@ -200,10 +200,10 @@ static void check_dispatcher(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	if (o->moe_token_dispatcher_type != AP_DISPATCH_DEEPEP)
 		return;
-	if (!sums_where_it_is_read(o))
+	if (!ap_route_at((size_t)o->executor)->relays)
 		CONTRADICT(moe_token_dispatcher_type, executor,
-			"MindSpore sends tokens to each of their experts; megatron, torchtitan and generic "
-			"have DeepEP");
+			"it sends tokens to each of their experts; megatron, torchtitan and generic have "
+			"DeepEP");
 	if (o->moe_shared_expert_overlap)
 		CONTRADICT(moe_token_dispatcher_type, moe_shared_expert_overlap,
 			"shared experts run beside alltoall alone");

@@ -31,13 +31,15 @@ static const struct ap_route routes[] = {
 		AP_EXECUTOR_GENERIC, ROUND, .cp_even = true, .vocabulary_parallel = true, .degrees = true,
 		.recompute_whole = true},
 	{"megatron", "megatron", DEGREES "Megatron-LM", AP_EXECUTOR_GENERIC, ROUND, .cp_even = true,
+		.relays = true,
 		.vocabulary_parallel = true, .degrees = true, .recompute_whole = true},
 	{"torchtitan", "torchtitan", DEGREES "torchtitan, its parameters dealt by FSDP2",
 		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING), .cp_even = true, .degrees = true,
-		.recompute_whole = true},
+		.relays = true, .recompute_whole = true},
 	{"generic", "generic",
 		AS_PLANNED ", gradients of replicated activations summed where they arise",
-		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING | 1 << AP_CP_ALL_TO_ALL), .recompute_whole = true},
+		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING | 1 << AP_CP_ALL_TO_ALL), .relays = true,
+		.recompute_whole = true},
 };
 
 const struct ap_route *ap_route_at(size_t i)

@@ -44,6 +44,7 @@ struct ap_route {
 	uint8_t cp_algos; /* those that it has, a bit each */
 	bool cp_even; /* it deals a causal sequence so that each rank has as much work */
 	bool vocabulary_parallel; /* it computes the loss of a vocabulary that may be cut, unless told */
+	bool relays; /* it may send tokens once to each server that has experts of them: DeepEP */
 	bool degrees; /* it takes degrees of parallelism only, not the cut of an operator */
 	ap_route_fn *fix; /* decides operators that do not depend on the search; NULL: none */
 	ap_route_fn *complete; /* decides all, once those with a parameter are held; NULL: the executor
