@@ -74,6 +74,18 @@ static bool is_cells(const struct ap_jv *root)
 	return first && ap_jv_type(first) == AP_JNUMBER;
 }
 
+/* A cell may have the name of a setting, but not each of them: those of settings have no dot. */
+static bool is_config(const struct ap_jv *root)
+{
+	bool cells = is_cells(root), dot = false;
+
+	for (const struct ap_jv *v = cells ? ap_jv_first(root) : NULL; v; v = ap_jv_next(v)) {
+		cells &= ap_jv_type(v) == AP_JNUMBER;
+		dot |= strchr(ap_jv_key(v), '.') != NULL;
+	}
+	return ap_config_is_one(root) && !(cells && dot);
+}
+
 /* Some switches are settings too, but not all. */
 static bool is_switches(const struct ap_jv *root)
 {
@@ -109,7 +121,7 @@ static const struct {
 		"a strategy checkpoint"},
 	[AP_KIND_MODEL] = {NULL, {NULL}, "a model's configuration", ap_hf_is_one},
 	[AP_KIND_SWITCHES] = {NULL, {NULL}, "switches of transformer_opt()", is_switches},
-	[AP_KIND_CONFIG] = {NULL, {NULL}, "a configuration", ap_config_is_one},
+	[AP_KIND_CONFIG] = {NULL, {NULL}, "a configuration", is_config},
 	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
 	[AP_KIND_GROUPS] = {NULL, {NULL}, "a group file"},
 	[AP_KIND_DUMP] = {NULL, {NULL}, "a graph dump of MindSpore"},
