@@ -127,7 +127,7 @@ void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,
 			continue;
 		}
 		ex_all_gather(w, &c->axes, 0, &part);
-		ex_check_bytes(w, c, ex_count(&part.of[0].box), part.of[0].box.dtype);
+		ex_check_bytes(w, c, ex_count(&part.of[0].box), ex_sent_as(o, c, part.of[0].box.dtype));
 	}
 	*weight = part;
 }

@@ -95,6 +95,7 @@ static bool drop_phase(struct ex_world *w, struct ex_program *p, enum ap_phase p
 		if (n == o->ncomm)
 			continue;
 		o->comm = own;
+		o->narrow = NULL; /* of graphs without products in 8 bits */
 		o->ncomm = n;
 		return true;
 	}

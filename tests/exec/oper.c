@@ -33,12 +33,13 @@ static struct ex_value new_value(struct ex_world *w, const struct ex_box *b)
 	return (struct ex_value){*b, AP_NEW_N(tapes_of(w), ex_id, ex_count(b))};
 }
 
-static struct ex_value on_tape(struct ex_world *w, struct ex_tape *t, const struct ex_tensor *x)
+/* narrow: copies in 8 bits, whose gradients are those of the numbers. */
+static struct ex_value on_tape(struct ex_world *w, struct ex_tape *t, const struct ex_tensor *x, bool narrow)
 {
 	struct ex_value v = new_value(w, &x->box);
 
 	for (int64_t i = 0; i < ex_count(&x->box); i++)
-		v.id[i] = ex_leaf(t, x->v[i]);
+		v.id[i] = ex_leaf(t, narrow ? ex_copy_in_8_bits(x->v[i]) : x->v[i]);
 	return v;
 }
 
@@ -151,6 +152,11 @@ static void swap(struct ex_world *w, struct ex_run *r, const struct ap_comm *c, 
 		r->rank[d].in[c->operand].box = s->of[d].box;
 }
 
+enum ap_dtype ex_sent_as(const struct ex_oper *o, const struct ap_comm *c, enum ap_dtype t)
+{
+	return o->narrow && o->narrow[c - o->comm] ? AP_FLOAT8_E4M3FN : t;
+}
+
 /* Operands on the tapes, first as they come, since windows are told from their boxes. */
 static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards *in)
 {
@@ -175,7 +181,7 @@ static void take_operands(struct ex_world *w, struct ex_run *r, struct ex_shards
 		for (int i = 0; i < o->nin; i++) {
 			struct ex_value *v = &r->rank[d].in[i];
 
-			*v = on_tape(w, &r->rank[d].tape, &in[i].of[d]);
+			*v = on_tape(w, &r->rank[d].tape, &in[i].of[d], o->in_8_bits);
 			if (w->fault && w->fault->box)
 				w->faulted |= w->fault->box(w, o->type, o->slot[i], d, &v->box);
 		}
@@ -331,7 +337,7 @@ static void between_stages(struct ex_world *w, struct ex_run *r)
 		k->leaf = AP_NEW_N(w->ctx->scratch, struct ex_value, o->nout);
 		k->out = AP_NEW_N(w->ctx->scratch, struct ex_value, o->nout);
 		for (int i = 0; i < o->nout; i++) {
-			k->leaf[i] = ex_is_inner(r, i) ? on_tape(w, &k->tape, &r->reduced[i].of[d])
+			k->leaf[i] = ex_is_inner(r, i) ? on_tape(w, &k->tape, &r->reduced[i].of[d], false)
 				: k->part[i];
 			k->out[i] = new_value(w, &k->leaf[i].box);
 			memcpy(k->out[i].id, k->leaf[i].id,

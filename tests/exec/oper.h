@@ -30,7 +30,18 @@ struct ex_oper { /* as the planner says it; the only thing that is known of the 
 	const bool *in_grad; /* [nin] a gradient is wanted */
 	const bool *out_grad; /* [nout] a gradient comes */
 	const bool *in_differentiable; /* [nin] by the row */
+	bool in_8_bits; /* its products read copies of operands and of the result's gradient */
+	const bool *narrow; /* [ncomm] are copies sent? NULL: nowhere */
 };
+
+/* What stands for a number's copy in 8 bits: the same for all that are near. */
+static inline uint64_t ex_copy_in_8_bits(uint64_t v)
+{
+	return v & ~(uint64_t)1023;
+}
+
+/* The type in which a collective of the operator sends what is of type t. */
+enum ap_dtype ex_sent_as(const struct ex_oper *o, const struct ap_comm *c, enum ap_dtype t);
 
 /* Is a result, of an operator that exchanges others, one that nothing but its own way back reads? It is not in the
  * layout that it is said to have. */

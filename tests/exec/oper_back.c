@@ -7,9 +7,9 @@
 #include "hw/group.h"
 #include "oper_parts.h"
 
-static void run_back(struct ex_world *w, const struct ap_comm *c, struct ex_shards *g)
+static void run_back(struct ex_world *w, const struct ex_oper *o, const struct ap_comm *c, struct ex_shards *g)
 {
-	enum ap_dtype t = g->of[0].box.dtype;
+	enum ap_dtype t = ex_sent_as(o, c, g->of[0].box.dtype);
 
 	if (c->kind == AP_COLL_RING && c->dim < g->of[0].box.rank) {
 		ex_check_bytes(w, c, 2 * ex_count(&g->of[0].box), t); /* beside what it is the gradient of */
@@ -32,7 +32,7 @@ static void run_all_back(struct ex_world *w, const struct ex_oper *o, int result
 {
 	for (uint32_t c = 0; c < o->ncomm; c++)
 		if (ex_is_of_result(&o->comm[c], AP_PHASE_BACKWARD, result))
-			run_back(w, &o->comm[c], g);
+			run_back(w, o, &o->comm[c], g);
 }
 
 /* What a reduction does to a gradient on its own rank. */
@@ -66,9 +66,9 @@ static void adjoin(const struct ex_run *r, int result, struct ex_shards *g)
 	}
 }
 
-/* Gives a gradient to the numbers of a value. */
+/* Gives a gradient to the numbers of a value; narrow: its copy in 8 bits. */
 static void seed(struct ex_world *w, struct ex_tape *t, const struct ex_value *v,
-	const struct ex_tensor *g)
+	const struct ex_tensor *g, bool narrow)
 {
 	if (ex_count(&g->box) != ex_count(&v->box)) {
 		ex_trouble(w, "a gradient of other extents than its result");
@@ -76,7 +76,7 @@ static void seed(struct ex_world *w, struct ex_tape *t, const struct ex_value *v
 	}
 	for (int64_t e = 0; e < ex_count(&v->box); e++)
 		if (v->id[e])
-			ex_tape_seed(t, v->id[e], g->v[e]);
+			ex_tape_seed(t, v->id[e], narrow ? ex_copy_in_8_bits(g->v[e]) : g->v[e]);
 }
 
 static void seed_results(struct ex_world *w, struct ex_run *r, const struct ex_shards *dout,
@@ -93,7 +93,7 @@ static void seed_results(struct ex_world *w, struct ex_run *r, const struct ex_s
 			adjoin(r, i, &g);
 		}
 		for (int64_t d = 0; d < w->ndev; d++)
-			seed(w, &r->rank[d].tape, &r->rank[d].out[i], &g.of[d]);
+			seed(w, &r->rank[d].tape, &r->rank[d].out[i], &g.of[d], r->o->in_8_bits);
 	}
 }
 
@@ -157,7 +157,7 @@ static void back_to_stage_0(struct ex_world *w, struct ex_run *r, const struct e
 		reduce_statistics(w, r, statistic);
 	for (int i = 0; i < r->o->nout; i++)
 		for (int64_t d = 0; d < w->ndev && ex_is_inner(r, i); d++)
-			seed(w, &r->rank[d].tape, &r->rank[d].part[i], &statistic[i].of[d]);
+			seed(w, &r->rank[d].tape, &r->rank[d].part[i], &statistic[i].of[d], false);
 }
 
 /* Rows of neighbours go back to them, the last exchange first; without a collective they are lost. */
@@ -203,7 +203,7 @@ static void operand_gradient(struct ex_world *w, struct ex_run *r, int operand,
 	for (uint32_t i = 0; i < o->ncomm; i++)
 		if (o->comm[i].phase == AP_PHASE_BACKWARD && o->comm[i].operand == operand &&
 			o->comm[i].kind != AP_COLL_NEIGHBOREXCHANGE)
-			run_back(w, &o->comm[i], g);
+			run_back(w, o, &o->comm[i], g);
 }
 
 static void no_gradient(struct ex_world *w, const struct ex_oper *o, int operand,

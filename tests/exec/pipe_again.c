@@ -45,8 +45,10 @@ static const struct ex_oper *second_time(struct ex_pipe_run *p, ap_id node)
 	const struct ex_oper *o = &p->l->program.oper[node];
 	struct ex_oper *again = ap_arena_memdup(p->w->ctx->scratch, o, sizeof *o);
 	struct ap_comm *comm = AP_NEW_N(p->w->ctx->scratch, struct ap_comm, o->ncomm);
+	bool *narrow = AP_NEW_N(p->w->ctx->scratch, bool, o->ncomm);
 
 	again->comm = comm;
+	again->narrow = narrow;
 	again->ncomm = 0;
 	for (uint32_t i = 0; i < o->ncomm; i++) {
 		bool round = o->comm[i].kind == AP_COLL_RING || o->comm[i].kind == AP_COLL_ALLTOALL;
@@ -55,6 +57,7 @@ static const struct ex_oper *second_time(struct ex_pipe_run *p, ap_id node)
 			!is_held_halo(p, node, &o->comm[i]))
 			continue;
 		comm[again->ncomm] = o->comm[i];
+		narrow[again->ncomm] = o->narrow && o->narrow[i];
 		if (o->comm[i].phase == AP_PHASE_RECOMPUTE)
 			comm[again->ncomm].phase = AP_PHASE_FORWARD;
 		again->ncomm++;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cost/float8.h"
 #include "oper_parts.h"
 #include "pipe_parts.h"
 
@@ -57,7 +58,8 @@ static void gather_weight(struct ex_pipe_run *p, ap_id node, int i, enum ap_phas
 		return;
 	}
 	ex_all_gather(p->w, &c->axes, 0, s);
-	ex_check_bytes(p->w, c, ex_count(&s->of[0].box), s->of[0].box.dtype);
+	ex_check_bytes(p->w, c, ex_count(&s->of[0].box),
+		ex_sent_as(&p->l->program.oper[node], c, s->of[0].box.dtype));
 }
 
 struct ex_shards ex_pipe_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, enum ap_phase phase)
@@ -193,6 +195,14 @@ static void keep_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, co
 		hold(p, b, node, halo_bytes(p, run, i));
 }
 
+/* As copies in 8 bits for products. */
+static int64_t bytes_in_8_bits(const struct ex_pipe_run *p, const struct ex_shards *s)
+{
+	double each = ap_float8_bytes(p->l->program.step.float8);
+
+	return (int64_t)((double)(ex_most_bytes(s) / ap_dtype_bytes(s->of[0].box.dtype)) * each);
+}
+
 static bool is_kept(const struct ex_pipe_run *p, ap_id node, int o)
 {
 	const struct ap_task_result *r = &p->task[node].out[o];
@@ -207,13 +217,16 @@ void ex_keep(struct ex_pipe_run *p, int64_t b, ap_id node, const struct ex_shard
 {
 	const struct ap_node *n = &p->g->node[node];
 
-	for (int i = 0; i < n->bound.nin; i++)
+	for (int i = 0; i < n->bound.nin; i++) {
 		keep_operand(p, b, node, i, &in[i], run);
+		if (p->task[node].in[i].float8_copy)
+			hold(p, b, node, bytes_in_8_bits(p, &in[i]));
+	}
 	for (int o = 0; o < n->bound.nout; o++) {
 		const struct ex_shards *s = &p->batch[b].value[n->out[o]];
 
 		if (n->once || is_kept(p, node, o))
-			hold(p, b, node, ex_most_bytes(s));
+			hold(p, b, node, p->task[node].out[o].float8 ? bytes_in_8_bits(p, s) : ex_most_bytes(s));
 	}
 }
 

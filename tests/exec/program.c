@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "cost/comms.h"
 #include "cost/task.h"
 #include "hw/group.h"
 #include "plan/plan.h"
@@ -35,7 +36,7 @@ static struct ex_oper begin_oper(struct ap_ctx *ctx, const struct ap_graph *g, a
 {
 	const struct ap_node *n = &g->node[node];
 	uint16_t nin = n->bound.nin, nout = n->bound.nout;
-	struct ex_oper o = {.type = n->type, .attrs = &n->attrs, .nin = nin, .nout = nout};
+	struct ex_oper o = {.type = n->type, .attrs = &n->attrs, .nin = nin, .nout = nout, .in_8_bits = task->float8};
 	uint16_t *slot = AP_NEW_N(ctx->arena, uint16_t, nin);
 	bool *in_grad = AP_NEW_N(ctx->arena, bool, nin), *out_grad = AP_NEW_N(ctx->arena, bool, nout);
 	bool *differentiable = AP_NEW_N(ctx->arena, bool, nin);
@@ -66,13 +67,18 @@ void ex_program_begin(struct ap_ctx *ctx, const struct ap_graph *g, const struct
 		out->oper[i] = begin_oper(ctx, g, i, &out->task[i], step);
 }
 
-static void take_oper(struct ap_ctx *ctx, const struct ap_plan_op *op, struct ex_oper *o)
+static void take_oper(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node, struct ex_oper *o)
 {
+	const struct ap_plan_op *op = &p->op[node];
 	struct ap_comm *comm = AP_NEW_N(ctx->arena, struct ap_comm, op->ncomm);
+	bool *narrow = AP_NEW_N(ctx->arena, bool, op->ncomm);
 
-	for (uint32_t i = 0; i < op->ncomm; i++)
+	for (uint32_t i = 0; i < op->ncomm; i++) {
 		comm[i] = op->comm[i].comm;
+		narrow[i] = ap_comm_in_8_bits(&p->task[node], &comm[i], p->step);
+	}
 	o->comm = comm;
+	o->narrow = narrow;
 	o->ncomm = op->ncomm;
 	o->in = op->in;
 	o->out = op->out;
@@ -82,7 +88,7 @@ void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_p
 {
 	ex_program_begin(ctx, p->graph, p->step, p->machine->ndev, out);
 	for (ap_id i = 0; i < p->graph->nnode; i++)
-		take_oper(ctx, &p->op[i], &out->oper[i]);
+		take_oper(ctx, p, i, &out->oper[i]);
 	out->nmove = p->nmove;
 	out->move = AP_NEW_N(ctx->arena, struct ex_program_move, p->nmove);
 	for (uint32_t i = 0; i < p->nmove; i++) {
@@ -149,10 +155,12 @@ static const char *oper_differs(const struct ex_oper *a, const struct ex_oper *b
 	for (int i = 0; i < a->nout; i++)
 		if (!ap_layout_equal(&a->out[i], &b->out[i]))
 			return "layout of a result";
+	if (a->in_8_bits != b->in_8_bits)
+		return "products in 8 bits";
 	if (a->ncomm != b->ncomm)
 		return "number of collectives";
 	for (uint32_t i = 0; i < a->ncomm; i++)
-		if (!same_comm(&a->comm[i], &b->comm[i]))
+		if (!same_comm(&a->comm[i], &b->comm[i]) || a->narrow[i] != b->narrow[i])
 			return "a collective";
 	return NULL;
 }

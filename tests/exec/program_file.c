@@ -201,10 +201,13 @@ static void read_comms(struct ex_reader *r, const struct ap_jv *obj, const struc
 {
 	const struct ap_jv *list = ex_read(r, obj, "communications", AP_JARRAY), *v = ex_first(list);
 	struct ap_comm *c = AP_NEW_N(r->ctx->arena, struct ap_comm, list ? ap_jv_count(list) : 0);
+	bool *narrow = AP_NEW_N(r->ctx->arena, bool, list ? ap_jv_count(list) : 0);
 
 	o->comm = c;
+	o->narrow = narrow;
 	for (o->ncomm = 0; v && !r->why; v = ap_jv_next(v)) {
 		c[o->ncomm] = read_comm(r, v, g, n, ndev);
+		narrow[o->ncomm] = ap_jv_get(v, "sent_as") != NULL;
 		if (!r->why && c[o->ncomm].kind == AP_COLL_NEIGHBOREXCHANGE)
 			check_halo(r, v, &c[o->ncomm], o);
 		o->ncomm++;
@@ -231,6 +234,7 @@ static void read_operator(struct ex_reader *r, const struct ap_jv *obj, struct e
 	o->out = read_layouts(r, obj, false, &m, o->out_shape, o->nout);
 	read_strategies(r, obj, n, o, &p->step, p->ndev);
 	read_comms(r, obj, g, n, p->ndev, o);
+	o->in_8_bits = ap_jv_get(obj, "in_8_bits") != NULL;
 }
 
 static struct ap_reshard_step read_step(struct ex_reader *r, const struct ap_jv *obj, int bytes)
