@@ -229,6 +229,8 @@ bool trial_staged(struct trial *t, uint32_t nstage, uint32_t nsegment)
 		return false;
 	if (t->f.step.micro_batches < nstage && nsegment > 1)
 		return false;
+	if (t->seed / 3 % 4 == 1 && t->f.step.micro_batches >= nstage) /* no draw: cases stay */
+		s = ap_scheduler_beside(s);
 	ap_topo_make(&t->f.ctx, ndev * nstage, ndev > 1 ? ndev / 2 : 1, &t->topo);
 	ap_machine_make(&t->f.ctx, t->topo, t->f.machine->chip, &t->f.machine);
 	ap_machine_staged(&t->f.ctx, t->f.machine, nstage, &t->f.machine);

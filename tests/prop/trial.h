@@ -36,7 +36,8 @@ void trial_close(struct trial *t);
 void trial_experts(struct trial *t);
 
 /* Cuts the graph at random places into a pipeline of so many stages, each of the machine's devices; the
- * spaces are those of the staged graph. False: fewer operators than stages. */
+ * spaces are those of the staged graph. In some, forward and backward passes run as one. False: fewer operators
+ * than stages. */
 bool trial_staged(struct trial *t, uint32_t nstage, uint32_t nsegment);
 
 /* Who runs the step from now on, with spaces of his. */
