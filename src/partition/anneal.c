@@ -16,6 +16,7 @@ struct annealing {
 	int64_t nbody;
 	const int32_t *stage_of; /* [npart] */
 	struct ap_lattice_walk now, next, best;
+	uint64_t *fitted, nfit; /* [nstage] when a stage was last given options; how often any were */
 	uint64_t random;
 };
 
@@ -102,13 +103,13 @@ static void make_fit(struct annealing *x, int32_t stage)
 				gain = excess - ap_lattice_excess(x->l, option, stage);
 				gain = gain < excess ? gain : excess;
 				loss = loss > 0 ? loss : 0;
-				if (gain > 0 && (best == AP_NONE || (double)loss * (double)best_gain <
-									    (double)best_loss * (double)gain)) {
-					best_gain = gain;
-					best_loss = loss;
-					best_part = q;
-					best = i;
-				}
+				if (gain <= 0 || (best != AP_NONE && (double)loss * (double)best_gain >=
+					(double)best_loss * (double)gain))
+					continue;
+				best_gain = gain;
+				best_loss = loss;
+				best_part = q;
+				best = i;
 			}
 			option[q] = old;
 		}
@@ -140,12 +141,26 @@ static bool refit_stage(struct annealing *x, int32_t stage)
 	return true;
 }
 
-/* Gives the parts from..to options for their ranges. Returns false if one has none. */
-static bool refit(struct annealing *x, int32_t from, int32_t to)
+/* Has part q other choices than now? */
+static bool is_changed(struct annealing *x, int32_t q)
 {
+	uint32_t now, next, n = ap_lattice_options(x->l, q, x->now.first[q], x->now.first[q + 1], &now);
+
+	return n != options(x, q, &next) || n == 0 || now != next;
+}
+
+/* Gives the parts from..to options for their ranges, where these are new. Returns false if one has none. */
+static bool refit(struct annealing *x, int32_t from, int32_t to, bool all)
+{
+	x->nfit++;
 	for (int32_t q = from; q <= to; q++) {
+		int32_t stage = x->stage_of[q];
+
+		if (x->fitted[stage] == x->nfit || (!all && !is_changed(x, q)))
+			continue;
 		if (x->p->nsegment > 1) {
-			if (!refit_stage(x, x->stage_of[q]))
+			x->fitted[stage] = x->nfit;
+			if (!refit_stage(x, stage))
 				return false;
 			continue;
 		}
@@ -181,7 +196,7 @@ static bool move_layer(struct annealing *x)
 		return false;
 	for (int32_t q = low + 1; q <= high; q++)
 		x->next.first[q] += by;
-	return refit(x, low, high);
+	return refit(x, low, high, false);
 }
 
 static bool change_option(struct annealing *x)
@@ -223,7 +238,8 @@ int64_t ap_anneal(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_la
 	for (int32_t q = 0; q < x.npart; q++)
 		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment);
 	x.stage_of = stage_of;
-	if (!refit(&x, 0, x.npart - 1))
+	x.fitted = AP_NEW_N(ctx->scratch, uint64_t, p->nstage);
+	if (!refit(&x, 0, x.npart - 1, true))
 		copy(&x, &x.next, walk);
 	copy(&x, &x.now, &x.next);
 	copy(&x, &x.best, &x.next);

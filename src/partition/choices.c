@@ -115,11 +115,12 @@ static void make_ticks(struct ap_choices *c)
 	const struct ap_partition *p = c->p;
 	struct ap_ticks *ticks = AP_NEW_N(c->ctx->arena, struct ap_ticks, p->nclass * p->ndegree * p->nkind);
 	double most = most_s(c);
+	int bits = p->nsegment > 1 ? 48 : 52; /* room for sums with the price of memory */
 	bool exact = true;
 	int exponent;
 
-	frexp(most, &exponent); /* a step is below 2^52 ticks */
-	c->tick_s = most > 0 ? ldexp(1, exponent > -1000 ? exponent - 52 : -1052) : 1;
+	frexp(most, &exponent); /* a step is below 2^bits ticks */
+	c->tick_s = most > 0 ? ldexp(1, exponent > -1000 ? exponent - bits : -1000 - bits) : 1;
 	for (uint32_t i = 0; i < p->nclass * p->ndegree * p->nkind; i++)
 		for (int k = 0; k < AP_TIMES; k++) {
 			const struct ap_partition_row *r = &p->cls[i / (p->ndegree * p->nkind)]
@@ -277,6 +278,32 @@ struct ap_ticks ap_choices_floor(const struct ap_choices *c, int32_t q, uint32_t
 	for (int k = 0; k < AP_TIMES; k++)
 		out.t[k] = sum[to].t[k] - sum[from].t[k];
 	return out;
+}
+
+const struct ap_pipe *ap_choices_pipe(const struct ap_choices *c)
+{
+	return &c->pipe;
+}
+
+double ap_choices_price(const struct ap_choices *c, uint32_t degree, uint32_t k)
+{
+	const struct ap_partition_run *longest = NULL;
+	const struct ap_partition_row *a, *b;
+	double ticks = 0;
+
+	for (uint32_t r = 0; r < c->p->nrun; r++)
+		if (c->p->run[r].at == AP_AT_BODY && (!longest || c->p->run[r].count > longest->count))
+			longest = &c->p->run[r];
+	if (!longest)
+		return 0;
+	a = row_of(c, longest->cls, degree, k - 1);
+	b = row_of(c, longest->cls, degree, k);
+	for (int t = AP_TIME_FORWARD; t <= AP_TIME_WEIGHT; t++)
+		ticks += (double)(ticks_of(c, longest->cls, degree, k)->t[t] -
+				  ticks_of(c, longest->cls, degree, k - 1)->t[t]);
+	if (a->absent || b->absent || ticks <= 0 || a->kept_bytes <= b->kept_bytes)
+		return 0;
+	return ticks / (double)(a->kept_bytes - b->kept_bytes);
 }
 
 static bool is_body(const struct ap_choices *c, int64_t layer)

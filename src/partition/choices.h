@@ -55,6 +55,12 @@ void ap_choices_kinds(struct ap_choices *c, int32_t q, uint32_t degree, int64_t 
 /* Bytes of a stage with part[segment]; parts that are NULL hold as little as any can. */
 int64_t ap_choices_bytes(const struct ap_choices *c, int32_t stage, const struct ap_part_choice *const *part);
 
+const struct ap_pipe *ap_choices_pipe(const struct ap_choices *c);
+
+/* Ticks per byte of one micro-batch in flight at which kind k and the one before it cost the same, for the
+ * layers of the body's longest run; 0: one of them is never better. */
+double ap_choices_price(const struct ap_choices *c, uint32_t degree, uint32_t k);
+
 /* Each time on its own in the quickest kind: of all layers of part q from a to b - 1. O(1). */
 struct ap_ticks ap_choices_floor(const struct ap_choices *c, int32_t q, uint32_t degree, int64_t a,
 	int64_t b);

@@ -12,7 +12,10 @@
 #define FAR (INT64_MAX / 4) /* no walk */
 #define MOST_EDGES ((size_t)1 << 23)
 #define MOST_TABLE ((size_t)1 << 25) /* numbers of a table */
-#define ROUNDS 100 /* in which a bound is looked for */
+#define ROUNDS 100 /* in which a bound is looked for; where memory has a price */
+#define PRICED_ROUNDS 600
+#define STRETCH 6 /* quarters of a stage's times, to find the paths that stay on it */
+#define MOST_PRICED (INT64_C(1) << 50)
 
 struct list { /* options of a part and a range */
 	uint32_t first, n;
@@ -44,7 +47,8 @@ struct ap_lattice {
 	struct ap_replay_path path;
 	struct edges all, live;
 	size_t width, npath; /* room for paths, and how many are kept */
-	int64_t *times; /* [width] a path's cost is at most this often a plan's objective */
+	int64_t *times, *room; /* [width] a path's cost is at most this often a plan's objective, and room */
+	int64_t (*price)[AP_HELD_LATE + 1]; /* [width * npart] ticks per byte, as part of a path's cost */
 	int32_t (*weight)[AP_COSTS]; /* [width * npart] */
 	int64_t *cost; /* [option * width + path] */
 	size_t ncost; /* options that have costs */
@@ -59,6 +63,20 @@ static int64_t dot(const int32_t *weight, const int64_t *cost)
 	for (int k = 0; k < AP_COSTS; k++)
 		sum += weight[k] * cost[k];
 	return sum;
+}
+
+static int64_t bytes_dot(const int64_t *price, const struct ap_part_choice *c)
+{
+	int64_t sum = 0;
+
+	for (int k = 0; k <= AP_HELD_LATE; k++)
+		sum += price[k] * c->bytes[k];
+	return sum;
+}
+
+static int64_t cost_of(const int32_t *weight, const int64_t *price, const struct ap_lattice_option *o)
+{
+	return dot(weight, o->cost) + bytes_dot(price, o->choice);
 }
 
 static size_t cell(const struct ap_lattice *l, int32_t q, int64_t a)
@@ -200,11 +218,12 @@ int64_t ap_lattice_value(struct ap_lattice *l, const uint32_t *option)
 	return ap_replay_end(l->replay, l->time, l->send, l->back);
 }
 
-int64_t ap_lattice_excess(const struct ap_lattice *l, const uint32_t *option, int32_t stage)
+int64_t ap_lattice_excess(struct ap_lattice *l, const uint32_t *option, int32_t stage)
 {
 	const struct ap_part_choice *part[AP_PARTITION_PARTS];
 	uint32_t degree = 0;
 
+	l->work += (uint64_t)ap_choices_pipe(l->c)->instants[stage].n * (uint64_t)l->p->nsegment / 2;
 	for (int32_t c = 0; c < l->p->nsegment; c++) {
 		uint32_t id = option[ap_schedule_part(l->p->scheduler, l->p->nstage, stage, c)];
 
@@ -356,11 +375,32 @@ static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_
 	return least;
 }
 
+/* Passes of layer i of the body in its quickest degree; there are several parts. */
+static int64_t layer_floor(const struct ap_lattice *l, int64_t i)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t d = l->from; d < l->to; d++) {
+		struct ap_ticks a = ap_choices_floor(l->c, 0, d, 0, i), b = ap_choices_floor(l->c, 0, d, 0,
+			i + 1);
+		int64_t sum = 0;
+
+		for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
+			sum += b.t[k] - a.t[k];
+		least = sum < least ? sum : least;
+	}
+	return least;
+}
+
 int64_t ap_lattice_floor(const struct ap_lattice *l)
 {
-	int32_t last = l->npart - 1;
-	int64_t sum = floor_of(l, 0, 0, l->nbody) + (last > 0 ? floor_of(l, last, l->nbody, l->nbody) : 0);
+	int64_t sum;
 
+	if (l->npart == 1)
+		return alone(l, floor_of(l, 0, 0, l->nbody));
+	sum = floor_of(l, 0, 0, 0) + floor_of(l, l->npart - 1, l->nbody, l->nbody);
+	for (int64_t i = 0; i < l->nbody; i++)
+		sum += layer_floor(l, i);
 	return alone(l, (sum + l->p->nstage - 1) / l->p->nstage);
 }
 
@@ -437,7 +477,9 @@ static void begin_paths(struct ap_lattice *l)
 	l->npath = 0;
 	l->ncost = l->options.n;
 	l->times = AP_NEW_N(arena, int64_t, l->width);
+	l->room = AP_NEW_N(arena, int64_t, l->width);
 	l->weight = ap_arena_alloc(arena, l->width * (size_t)l->npart, sizeof *l->weight);
+	l->price = ap_arena_alloc(arena, l->width * (size_t)l->npart, sizeof *l->price);
 	l->cost = ap_arena_alloc_raw(arena, l->ncost * l->width, sizeof *l->cost);
 	l->ahead = ap_arena_alloc_raw(arena, cells * l->width, sizeof *l->ahead);
 	l->behind = ap_arena_alloc_raw(arena, cells * l->width, sizeof *l->behind);
@@ -446,21 +488,25 @@ static void begin_paths(struct ap_lattice *l)
 	copy_edges(l, &l->all, &l->live);
 }
 
-/* Keeps a path with the weights that stand at weight[npath]. Returns false if it is there already. */
-static bool keep_path(struct ap_lattice *l, int64_t times)
+/* Keeps a path with what stands at weight[npath * npart] and price. Returns false if it is there already. */
+static bool keep_path(struct ap_lattice *l, int64_t times, int64_t room)
 {
-	int32_t(*w)[AP_COSTS] = &l->weight[l->npath * (size_t)l->npart];
-	size_t size = (size_t)l->npart * sizeof *w;
+	size_t np = (size_t)l->npart, at = l->npath * np;
+	int32_t(*w)[AP_COSTS] = &l->weight[at];
 
 	for (size_t i = 0; i < l->npath; i++)
-		if (l->times[i] == times && memcmp(&l->weight[i * (size_t)l->npart], w, size) == 0)
+		if (l->times[i] == times && l->room[i] == room &&
+			memcmp(&l->weight[i * np], w, np * sizeof *w) == 0 &&
+			memcmp(&l->price[i * np], &l->price[at], np * sizeof *l->price) == 0)
 			return false;
 	l->times[l->npath] = times;
+	l->room[l->npath] = room;
 	for (int32_t q = 0; q < l->npart; q++)
 		for (int64_t a = 0; a <= l->nbody; a++)
 			for (size_t e = l->all.of[cell(l, q, a)]; e < l->all.of[cell(l, q, a) + 1]; e++)
 				l->cost[l->all.v[e].option * l->width + l->npath] =
-					dot(w[q], l->options.v[l->all.v[e].option].cost);
+					cost_of(w[q], l->price[at + (size_t)q],
+						&l->options.v[l->all.v[e].option]);
 	l->work += l->all.n;
 	l->npath++;
 	return true;
@@ -505,13 +551,54 @@ static int64_t value_and_path(struct ap_lattice *l, const uint32_t *option, int3
 	return value;
 }
 
+/*
+ * Where segments share the memory of a stage, the last path that was kept also counts its bytes at the
+ * schedule's fullest instant, at prices that make two kinds of the largest class equal: what these bytes cost
+ * together is room that the path has more.
+ */
+static void price_path(struct ap_lattice *l, int32_t stage)
+{
+	const struct ap_pipe *pipe = ap_choices_pipe(l->c);
+	const struct ap_partition *p = l->p;
+	const int64_t *held = &pipe->in_flight[stage * p->nsegment];
+	size_t np = (size_t)l->npart, from = (l->npath - 1) * np;
+	int64_t in_flight = 0, bytes = p->capacity_bytes[stage] - p->fixed_bytes[stage];
+
+	for (int32_t c = 0; c < p->nsegment; c++)
+		in_flight += held[c];
+	for (uint32_t k = 1; p->nsegment > 1 && p->capacity_bytes[stage] != AP_NO_LIMIT &&
+		k < p->nkind; k++) {
+		size_t at = l->npath * np;
+		double price = ap_choices_price(l->c, l->from, k) * (double)alone(l, 1) * p->nsegment /
+			       (double)in_flight;
+
+		if (l->npath == l->width || bytes <= 0 || !(price >= 1) ||
+			price * (double)bytes > (double)MOST_PRICED)
+			continue;
+		memcpy(&l->weight[at], &l->weight[from], np * sizeof *l->weight);
+		memset(&l->price[at], 0, np * sizeof *l->price);
+		for (int32_t c = 0; c < p->nsegment; c++) {
+			int64_t *own = l->price[at + (size_t)ap_schedule_part(p->scheduler, p->nstage, stage,
+				c)];
+
+			own[AP_HELD_ALWAYS] = (int64_t)price;
+			own[AP_HELD_EACH] = (int64_t)price * held[c];
+			own[AP_HELD_LATE] =
+				pipe->late ? (int64_t)price * pipe->late[stage * p->nsegment + c] : 0;
+		}
+		keep_path(l, 1, (int64_t)price * bytes);
+	}
+}
+
 /* Paths of a plan in which one stage is slower than it is: those that stay on this stage. */
-static void stretch(struct ap_lattice *l, const uint32_t *option, int32_t stage, int64_t factor)
+static void stretch(struct ap_lattice *l, const uint32_t *option, int32_t stage, int64_t factor,
+	uint64_t limit)
 {
 	int32_t(*w)[AP_COSTS] = &l->weight[l->npath * (size_t)l->npart];
 
-	if (l->npath == l->width)
+	if (l->npath == l->width || l->work >= limit)
 		return;
+	memset(&l->price[l->npath * (size_t)l->npart], 0, (size_t)l->npart * sizeof *l->price);
 	take_times(l, option);
 	for (int32_t q = 0; q < l->npart; q++)
 		for (int k = 0; k < AP_TIMES && stage_of(l, q) == stage; k++)
@@ -519,22 +606,24 @@ static void stretch(struct ap_lattice *l, const uint32_t *option, int32_t stage,
 	l->work += ap_replay_steps(l->replay);
 	ap_replay_end(l->replay, l->time, l->send, l->back);
 	path_weights(l, w);
-	keep_path(l, 1);
+	if (keep_path(l, 1, 0) && factor == STRETCH)
+		price_path(l, stage);
 }
 
-static void first_paths(struct ap_lattice *l, const uint32_t *option)
+static void first_paths(struct ap_lattice *l, const uint32_t *option, uint64_t limit)
 {
 	for (int32_t s = 0; s < l->p->nstage; s++) {
 		if (l->p->objective == AP_OBJECTIVE_STEP) {
-			stretch(l, option, s, 6);
-			stretch(l, option, s, 16);
+			stretch(l, option, s, STRETCH, limit);
+			stretch(l, option, s, 16, limit);
 		} else if (l->npath < l->width) {
 			stage_weights(l, s, &l->weight[l->npath * (size_t)l->npart]);
-			keep_path(l, 1);
+			if (keep_path(l, 1, 0))
+				price_path(l, s);
 		}
 	}
 	if (l->p->objective == AP_OBJECTIVE_STEP)
-		stretch(l, option, 0, 4);
+		stretch(l, option, 0, 4, limit);
 }
 
 /* Least costs from every layer to the end, over the edges that are left, of paths from..npath - 1. */
@@ -594,7 +683,7 @@ static bool is_possible(const struct ap_lattice *l, int32_t q, const struct ap_l
 	const int64_t *cost = &l->cost[e->option * w];
 
 	for (size_t i = 0; i < l->npath; i++)
-		if (ahead[i] + cost[i] + behind[i] > most * l->times[i])
+		if (ahead[i] + cost[i] + behind[i] > most * l->times[i] + l->room[i])
 			return false;
 	return true;
 }
@@ -660,6 +749,73 @@ static int64_t cheapest(struct ap_lattice *l, const int64_t *cost, int64_t *rest
 	return rest[0];
 }
 
+struct sum { /* of paths */
+	int64_t n, room;
+	int32_t (*weight)[AP_COSTS]; /* [npart] */
+	int64_t (*price)[AP_HELD_LATE + 1];
+};
+
+static struct sum no_sum(struct ap_lattice *l)
+{
+	struct ap_arena *scratch = l->ctx->scratch;
+	size_t np = (size_t)l->npart;
+
+	return (struct sum){.weight = ap_arena_alloc(scratch, np, sizeof(int32_t[AP_COSTS])),
+		.price = ap_arena_alloc(scratch, np, sizeof(int64_t[AP_HELD_LATE + 1]))};
+}
+
+static void add_path(const struct ap_lattice *l, struct sum *to, int32_t (*weight)[AP_COSTS],
+	int64_t (*price)[AP_HELD_LATE + 1], int64_t room)
+{
+	for (int32_t q = 0; q < l->npart; q++) {
+		for (int k = 0; k < AP_COSTS; k++)
+			to->weight[q][k] += weight[q][k];
+		for (int k = 0; price && k <= AP_HELD_LATE; k++)
+			to->price[q][k] += price[q][k];
+	}
+	to->room += room;
+	to->n++;
+}
+
+static void copy_sum(const struct ap_lattice *l, struct sum *to, const struct sum *from)
+{
+	to->n = from->n;
+	to->room = from->room;
+	memcpy(to->weight, from->weight, (size_t)l->npart * sizeof *to->weight);
+	memcpy(to->price, from->price, (size_t)l->npart * sizeof *to->price);
+}
+
+/* Costs of all options that are left. */
+static void sum_costs(const struct ap_lattice *l, const struct sum *all, int64_t *cost)
+{
+	for (int32_t q = 0; q < l->npart; q++)
+		for (size_t e = l->live.of[cell(l, q, 0)]; e < l->live.of[cell(l, q + 1, 0)]; e++) {
+			uint32_t o = l->live.v[e].option;
+
+			cost[o] = cost_of(all->weight[q], all->price[q], &l->options.v[o]);
+		}
+}
+
+/* The path with a price that is longest for a walk, above `value`; width: none. */
+static size_t dearest(const struct ap_lattice *l, const uint32_t *option, int64_t value)
+{
+	size_t best = l->width;
+
+	for (size_t i = 0; i < l->npath; i++) {
+		int64_t sum = -l->room[i];
+
+		if (l->room[i] == 0 || l->times[i] != 1)
+			continue;
+		for (int32_t q = 0; q < l->npart; q++)
+			sum += l->cost[option[q] * l->width + i];
+		if (sum > value) {
+			value = sum;
+			best = i;
+		}
+	}
+	return best;
+}
+
 /*
  * The paths play against the walks: the walks answer the sum of all paths so far by the cheapest one, that is
  * answered by its own longest path, which joins the sum. A sum of n paths bounds n times the objective; the
@@ -670,56 +826,63 @@ static int64_t play(struct ap_lattice *l, uint64_t limit)
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_arena *scratch = l->ctx->scratch;
 	size_t np = (size_t)l->npart;
-	int64_t *sum = AP_NEW_N(scratch, int64_t, l->options.n), bound = 0;
+	int64_t *cost = AP_NEW_N(scratch, int64_t, l->options.n), bound = 0;
 	int64_t *rest = AP_NEW_N(scratch, int64_t, cell(l, l->npart, l->nbody) + 1);
 	uint32_t *option = AP_NEW_N(scratch, uint32_t, np);
 	int32_t(*one)[AP_COSTS] = ap_arena_alloc(scratch, np, sizeof *one);
-	int32_t(*all)[AP_COSTS] = ap_arena_alloc(scratch, np, sizeof *all);
-	int32_t(*best)[AP_COSTS] = ap_arena_alloc(scratch, np, sizeof *best);
-	int64_t best_n = 0;
+	struct sum all = no_sum(l), best = no_sum(l);
+	int64_t rounds = l->p->nsegment > 1 ? PRICED_ROUNDS : ROUNDS;
 
-	for (int64_t n = 0; n < ROUNDS && l->work < limit && !ap_ctx_stopped(l->ctx); n++) {
-		int64_t least = cheapest(l, sum, rest, option);
+	for (int64_t n = 0; n < rounds && l->work < limit && !ap_ctx_stopped(l->ctx); n++) {
+		int64_t least = cheapest(l, cost, rest, option) - all.room, value;
+		size_t i;
 
-		if (n > 0 && (least + n - 1) / n > bound) {
+		if (n > 0 && least > 0 && (least + n - 1) / n > bound) {
 			bound = (least + n - 1) / n;
-			best_n = n;
-			memcpy(best, all, np * sizeof *best);
+			copy_sum(l, &best, &all);
 		}
-		value_and_path(l, option, one);
+		value = value_and_path(l, option, one);
 		if (n % 2 && l->npath + 16 < l->width) {
 			memcpy(&l->weight[l->npath * np], one, np * sizeof *one);
-			keep_path(l, 1);
+			memset(&l->price[l->npath * np], 0, np * sizeof *l->price);
+			keep_path(l, 1, 0);
 		}
-		for (int32_t q = 0; q < l->npart; q++)
-			for (int k = 0; k < AP_COSTS; k++)
-				all[q][k] += one[q][k];
-		for (int32_t q = 0; q < l->npart; q++)
-			for (int64_t a = 0; a <= l->nbody; a++)
-				for (size_t e = l->live.of[cell(l, q, a)]; e < l->live.of[cell(l, q,
-					a) + 1]; e++) {
-					uint32_t o = l->live.v[e].option;
-
-					sum[o] = dot(all[q], l->options.v[o].cost);
-				}
+		i = dearest(l, option, value);
+		if (i < l->width)
+			add_path(l, &all, &l->weight[i * np], &l->price[i * np], l->room[i]);
+		else
+			add_path(l, &all, one, NULL, 0);
+		sum_costs(l, &all, cost);
+		l->work += l->live.n;
 	}
-	if (best_n > 1 && l->npath < l->width) {
-		memcpy(&l->weight[l->npath * np], best, np * sizeof *best);
-		keep_path(l, best_n);
+	if (best.n > 1 && l->npath < l->width) {
+		memcpy(&l->weight[l->npath * np], best.weight, np * sizeof *best.weight);
+		memcpy(&l->price[l->npath * np], best.price, np * sizeof *best.price);
+		keep_path(l, best.n, best.room);
 	}
 	ap_arena_release(scratch, mark);
 	return bound;
 }
 
-int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t most, uint64_t work)
+/* The best bound that one path alone gives. */
+static int64_t longest_alone(struct ap_lattice *l)
 {
-	int64_t low, high = most + 1;
-	uint64_t limit = l->work + work;
+	int64_t low = 0;
 
-	begin_paths(l);
-	first_paths(l, option);
-	low = play(l, limit);
-	while (low < high && high - low > high >> 14 && l->work < limit && !ap_ctx_stopped(l->ctx)) {
+	look_behind(l, 0);
+	for (size_t i = 0; i < l->npath; i++) {
+		int64_t least = l->behind[i] - l->room[i];
+
+		if (l->behind[i] < FAR && least > low * l->times[i])
+			low = (least + l->times[i] - 1) / l->times[i];
+	}
+	return low;
+}
+
+/* Halves what is open between a bound and something that is too much, until little is left. */
+static int64_t halve(struct ap_lattice *l, int64_t low, int64_t high, uint64_t limit)
+{
+	while (low < high && high - low > high >> 12 && l->work < limit && !ap_ctx_stopped(l->ctx)) {
 		int64_t mid = low + (high - low) / 2;
 
 		copy_edges(l, &l->all, &l->live);
@@ -729,6 +892,21 @@ int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t m
 			low = mid + 1;
 	}
 	return low;
+}
+
+int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t most, uint64_t work)
+{
+	uint64_t limit = l->work + work;
+	int64_t low, sums;
+
+	begin_paths(l);
+	first_paths(l, option, limit);
+	low = longest_alone(l);
+	low = halve(l, low, most + 1, l->work < limit ? l->work + (limit - l->work) / 4 : limit);
+	copy_edges(l, &l->all, &l->live);
+	sums = play(l, limit);
+	low = sums > low ? sums : low;
+	return halve(l, low, most + 1, limit);
 }
 
 struct seeking {
@@ -753,7 +931,7 @@ static bool step(struct seeking *s, int32_t q, size_t e)
 	l->work += 1 + l->npath / 4;
 	for (size_t i = 0; i < l->npath; i++) {
 		now[i] = spent[i] + cost[i];
-		if (now[i] + rest[i] > s->most * l->times[i])
+		if (now[i] + rest[i] > s->most * l->times[i] + l->room[i])
 			return false;
 	}
 	s->option[q] = x->option;
@@ -776,7 +954,8 @@ static void learn(struct seeking *s)
 	if (l->p->objective == AP_OBJECTIVE_STAGE)
 		return; /* all are there */
 	path_weights(l, &l->weight[i * (size_t)l->npart]);
-	if (!keep_path(l, 1))
+	memset(&l->price[i * (size_t)l->npart], 0, (size_t)l->npart * sizeof *l->price);
+	if (!keep_path(l, 1, 0))
 		return;
 	look_behind(l, i);
 	s->spent[i] = 0;

@@ -46,12 +46,12 @@ int64_t ap_lattice_value(struct ap_lattice *l, const uint32_t *option);
 
 /* By how many bytes they are too much for a stage; very many if its segments differ in degree.
  * AP_NONE: an option that holds as little as any can. */
-int64_t ap_lattice_excess(const struct ap_lattice *l, const uint32_t *option, int32_t stage);
+int64_t ap_lattice_excess(struct ap_lattice *l, const uint32_t *option, int32_t stage);
 
 /* The least largest part, and a walk of it into *out; -1: there is no walk. */
 int64_t ap_lattice_even(struct ap_lattice *l, struct ap_lattice_walk *out);
 
-/* A bound by all layers in their quickest kinds, shared out evenly. O(degrees). */
+/* A bound by all layers in their quickest kinds, shared out evenly. O(layers * degrees). */
 int64_t ap_lattice_floor(const struct ap_lattice *l);
 
 /* Lays down all edges with which a plan may take at most `most`. Returns false if no walk is left. */

@@ -18,8 +18,9 @@
 
 #define ANNEAL_WORK 100000 /* at first, beside that of some hundred plans */
 #define ANNEAL_PLANS 300
-#define ANNEAL_MORE 10000 /* where segments share memory, and nothing else finds plans */
+#define ANNEAL_MORE 1000 /* for each part, where segments share memory and little else finds plans */
 #define SEEK_SHARE 64 /* of the work, at first, to decide about one objective */
+#define BOUND_WORK 300000 /* of ap_partition_bound(): a millisecond */
 #define NONE_YET ((INT64_C(1) << 52) + 1) /* ticks */
 
 struct solving {
@@ -153,7 +154,8 @@ static int64_t search(struct one *x)
 		return bound;
 	}
 	improve(x, ANNEAL_WORK +
-		(s->p->nsegment > 1 ? ANNEAL_MORE : ANNEAL_PLANS) * ap_replay_steps(x->replay));
+		(s->p->nsegment > 1 ? ANNEAL_MORE * (uint64_t)s->npart : ANNEAL_PLANS) *
+			ap_replay_steps(x->replay));
 	if (bound > goal(s) || near_enough(s, bound))
 		return bound;
 	if (!ap_lattice_open(x->l, goal(s)))
@@ -243,7 +245,9 @@ static int64_t lack(const struct solving *s)
 static void conclude(struct solving *s, bool all)
 {
 	struct ap_partition_choice *out = s->out;
-	double bound = (double)s->bound * s->tick_s - s->error_s, least = ap_partition_bound(s->ctx, s->p);
+	bool proven = all && s->bound > goal(s);
+	double bound = (double)s->bound * s->tick_s - s->error_s;
+	double least = proven ? 0 : ap_partition_bound(s->ctx, s->p);
 
 	if (!all || bound < least)
 		bound = least;
@@ -263,8 +267,7 @@ static void conclude(struct solving *s, bool all)
 		bound = INFINITY;
 	}
 	out->lower_bound = bound < out->cost ? bound : out->cost;
-	if (out->outcome == AP_OUT_OPTIMAL || out->outcome == AP_OUT_INFEASIBLE || (all &&
-		s->bound > goal(s)))
+	if (out->outcome == AP_OUT_OPTIMAL || out->outcome == AP_OUT_INFEASIBLE || proven)
 		out->ended = AP_ENDED_PROVEN;
 	else if (out->plan && out->cost <= out->lower_bound * (1 + s->budget->gap))
 		out->ended = AP_ENDED_GAP;
@@ -285,34 +288,42 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 	conclude(&s, solve_all(&s));
 }
 
+/* A bound of the plans of some degrees, whatever the rule of kinds. */
+static double bound_of(struct ap_ctx *ctx, const struct ap_partition *p, uint32_t from, uint32_t to)
+{
+	int32_t n = p->nstage * p->nsegment;
+	struct ap_choices *c = ap_choices_create(ctx, p, NULL);
+	struct ap_replay *replay = ap_replay_create(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro);
+	struct ap_lattice *l = ap_lattice_create(ctx, p, c, replay, from, to);
+	struct ap_lattice_walk walk = {AP_NEW_N(ctx->arena, int32_t, n + 1), AP_NEW_N(ctx->arena, uint32_t,
+		n)};
+	int64_t even = ap_lattice_even(l, &walk), bound = ap_lattice_floor(l), value;
+
+	if (even < 0 && !ap_lattice_is_cut(l))
+		return INFINITY;
+	if (!ap_lattice_is_cut(l)) {
+		even *= p->objective == AP_OBJECTIVE_STEP ? p->nmicro : 1;
+		bound = even > bound ? even : bound;
+		value = ap_lattice_value(l, walk.option);
+		if (value > bound && ap_lattice_open(l, value))
+			even = ap_lattice_bound(l, walk.option, value, BOUND_WORK);
+		if (!ap_lattice_is_cut(l))
+			bound = even > bound ? even : bound;
+	}
+	return (double)bound * ap_choices_tick_s(c) - ap_choices_error_s(c);
+}
+
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)
 {
 	struct ap_ctx own = *ctx;
 	struct ap_partition any = *p;
+	uint32_t at_once = p->degree_by_stage ? p->ndegree : 1;
 	double bound = INFINITY;
 
 	own.arena = ap_arena_create_like(ctx->arena);
 	any.kinds = AP_KINDS_FREE;
-	for (uint32_t d = 0; d < p->ndegree; d += p->degree_by_stage ? p->ndegree : 1) {
-		struct ap_choices *c = ap_choices_create(&own, &any, NULL);
-		struct ap_lattice *l = ap_lattice_create(&own, &any, c, NULL, d,
-			p->degree_by_stage ? p->ndegree : d + 1);
-		int32_t n = p->nstage * p->nsegment;
-		struct ap_lattice_walk walk = {AP_NEW_N(own.arena, int32_t, n + 1), AP_NEW_N(own.arena,
-			uint32_t, n)};
-		int64_t even = ap_lattice_even(l, &walk);
-		int64_t least = ap_lattice_floor(l);
-		double s;
-
-		if (!ap_lattice_is_cut(l) && even < 0)
-			continue;
-		if (!ap_lattice_is_cut(l) && p->objective == AP_OBJECTIVE_STEP)
-			even *= p->nmicro;
-		if (!ap_lattice_is_cut(l))
-			least = even > least ? even : least;
-		s = (double)least * ap_choices_tick_s(c) - ap_choices_error_s(c);
-		bound = s < bound ? s : bound;
-	}
+	for (uint32_t d = 0; d < p->ndegree; d += at_once)
+		bound = fmin(bound, bound_of(&own, &any, d, d + at_once));
 	ap_arena_destroy(own.arena);
 	return bound > 0 ? bound : 0;
 }
