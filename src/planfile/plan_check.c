@@ -1004,10 +1004,31 @@ static bool cut_by(struct book *b, const struct book_op *op, const struct ap_jv 
 	return true;
 }
 
+static const struct ap_jv *element(const struct ap_jv *list, int i)
+{
+	const struct ap_jv *v = ap_jv_first(list);
+
+	for (; v && i > 0; i--)
+		v = ap_jv_next(v);
+	return v;
+}
+
+/* Is dimension d of an operand, of which slice is a rank's, one element that a Tile repeats to a dimension
+ * in as many parts? */
+static bool is_repeated(const struct book *b, const struct book_op *op, const struct ap_jv *slice, int d,
+	const struct ap_jv *parts)
+{
+	const struct ap_jv *result = ap_jv_first(ap_jv_get(op->v, "out_strategy"));
+	const struct ap_jv *length = element(slice, d), *of_result = element(result, d);
+
+	return strcmp(book_str(op->v, "type"), "Tile") == 0 && length && of_result &&
+		book_whole(b, length) == 1 && book_whole(b, of_result) == book_whole(b, parts);
+}
+
 /* Reads a layout from a tensor map and checks it against the strategy. A strategy of the result's
  * dimensions (OneHot, Tile) may have more than the operand, in the same order. */
 static bool read_layout(struct book *b, const struct book_op *op, const struct ap_jv *map,
-	const struct ap_jv *parts, struct ap_layout *out)
+	const struct ap_jv *parts, const struct ap_jv *slice, struct ap_layout *out)
 {
 	const struct ap_jv *part = ap_jv_first(parts);
 	size_t more = ap_jv_count(parts) - ap_jv_count(map);
@@ -1025,6 +1046,8 @@ static bool read_layout(struct book *b, const struct book_op *op, const struct a
 			return false;
 		for (; more && dim->cut != book_whole(b, part); more--)
 			part = ap_jv_next(part);
+		if (dim->cut == 1 && is_repeated(b, op, slice, out->rank - 1, part))
+			continue;
 		if (dim->cut != book_whole(b, part)) {
 			book_fault(b, part, "expected %" PRId32
 				", the parts that dev_matrix and tensor_map say", dim->cut);
@@ -1083,7 +1106,7 @@ static struct ap_layout *hold_side(struct book *b, const struct book_op *op, boo
 	for (uint32_t i = 0; i < n; i++)
 		l[i].rank = -1;
 	for (uint32_t i = 0; i < n && map && parts && slice; i++) {
-		if (read_layout(b, op, map, parts, &l[i]))
+		if (read_layout(b, op, map, parts, slice, &l[i]))
 			hold_slice(b, out ? op->out[i] : op->in[i], &l[i], slice);
 		else
 			l[i].rank = -1;

@@ -38,6 +38,7 @@ RUNS = [
     ['search', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'b200-180', '--executor',
      'generic', '--fp8-format', 'e4m3'],
     ['search', os.path.join(SOURCE, 'tests/golden/settings/config.json'), '--device-num', '8', '--chip', 'a100-80'],
+    ['search', 'vit.json', '--device-num', '8', '--chip', 'h100', '--executor', 'megatron'],  # a token for each sample, repeated
 ]
 # Of operators that none of these networks has: windows that are cut, copies of another type, steps back that
 # differ; experts with uneven numbers of tokens, which two axes cut on their way to them, beside a shared one; hybrids with dealt sums that win.
@@ -84,9 +85,19 @@ def check(plan, folder):
     return run(['check', str(path), '-q'], folder).returncode != 0
 
 
+VIT = {'model_type': 'vit', 'hidden_size': 64, 'num_hidden_layers': 2, 'num_attention_heads': 4, 'intermediate_size': 128,
+       'image_size': 32, 'patch_size': 8, 'num_channels': 3, 'hidden_act': 'gelu', 'id2label': {'0': 'a', '1': 'b'}}
+
+
 def made(folder):
+    path = pathlib.Path(folder, 'config.json')
+    path.write_text(json.dumps(VIT), encoding='utf-8')
+    out = run(['import', str(path), '-q', '--batch', '64', '-o', 'vit.json'], folder)
+    assert out.returncode == 0, out.stderr
     for i, arguments in enumerate(RUNS):
         out = run([*arguments, '-q', '--plan-out', f'{i}.json'], folder)
+        assert out.returncode == 0, (arguments, out.stderr)
+        out = run(['check', f'{i}.json', '-q'], folder)
         assert out.returncode == 0, (arguments, out.stderr)
         yield ' '.join(arguments), json.loads(pathlib.Path(folder, f'{i}.json').read_text(encoding='utf-8'))
 
