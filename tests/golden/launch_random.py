@@ -221,6 +221,8 @@ def recomputed(plan, language=None):
     # fused attention computes its core again by itself; what goes by Megatron's mathematics holds nothing gathered
     idle = {"none"} | ({"selective"} if any(op["type"] == "FlashAttentionScore" for op in plan["operators"]) else set())
     idle |= set() if plan["settings"]["executor"] in ("mindspore", "mindformers") else {"communication"}
+    if not any(op["recompute"] for op in plan["operators"]):  # words that mark nothing, with a note
+        idle |= {w for kind in again["kinds"] for w in kind.split("+")} - {"communication"}
     kinds, counts = [], []
     for kind, count in zip(again["kinds"], again["counts"]):
         words = [re.sub("uniform:.*", "full", w) for w in kind.split("+") if w not in idle]
