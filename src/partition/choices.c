@@ -12,6 +12,8 @@
 #include "pipeline/schedule.h"
 
 #define MOST_CHOICES 4000 /* of a range */
+#define MANY_CHOICES (1 << 21) /* of all; after that, of a range: */
+#define FEW_CHOICES 32
 
 struct chain { /* choices of the layers from one on, by their number */
 	AP_VEC(struct ap_part_choices) by_number;
@@ -28,6 +30,9 @@ struct ap_choices {
 	double tick_s, error_s;
 	const struct ap_ticks *ticks; /* [(class * ndegree + degree) * nkind + kind] */
 	const struct ap_ticks *floor; /* [degree * (nlayer + 1) + i] sums of the layers before i */
+	const struct ap_part_choice *lean; /* [nlayer + 1] bytes of the layers before, the least of each */
+	bool is_free; /* no stage has a limit */
+	size_t nmade;
 	struct ap_pipe pipe;
 	const struct ap_part_choice *least; /* [part] bytes alone: the least of each */
 	struct ap_map *chain_id, *range_id;
@@ -223,6 +228,23 @@ static void make_least(struct ap_choices *c)
 	c->least = least;
 }
 
+static void make_lean(struct ap_choices *c)
+{
+	struct ap_part_choice *lean = AP_NEW_N(c->ctx->arena, struct ap_part_choice, c->nlayer + 1);
+
+	for (int64_t i = 0; i < c->nlayer; i++) {
+		int64_t own[AP_HELDS] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+
+		least_of_class(c, c->cls[i], own);
+		memcpy(lean[i + 1].bytes, lean[i].bytes, sizeof lean[i].bytes);
+		hold_more(lean[i + 1].bytes, own, 1);
+	}
+	c->lean = lean;
+	c->is_free = true;
+	for (int32_t s = 0; s < c->p->nstage; s++)
+		c->is_free = c->is_free && c->p->capacity_bytes[s] == AP_NO_LIMIT;
+}
+
 struct ap_choices *ap_choices_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number)
 {
 	struct ap_choices *c = AP_NEW(ctx->arena, struct ap_choices);
@@ -234,6 +256,7 @@ struct ap_choices *ap_choices_create(struct ap_ctx *ctx, const struct ap_partiti
 	make_floors(c);
 	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &c->pipe);
 	make_least(c);
+	make_lean(c);
 	return c;
 }
 
@@ -462,16 +485,17 @@ static void extend(struct ap_choices *c, uint32_t degree, int64_t layer, int64_t
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
 	struct growing g = {.c = c, .degree = degree, .layer = layer, .nth = nth};
+	size_t n, most = c->nmade < MANY_CHOICES ? MOST_CHOICES : FEW_CHOICES;
 	struct ap_part_choice *v;
-	size_t n;
 
 	for (uint32_t i = 0; i < from->n; i++)
 		grow(&g, &from->v[i], i);
 	if (g.v.n)
 		qsort(g.v.v, g.v.n, sizeof *g.v.v, by_value);
-	n = keep_best(g.v.v, g.v.n, true);
-	out->cut = from->cut || n > MOST_CHOICES;
-	out->n = (uint32_t)(n > MOST_CHOICES ? MOST_CHOICES : n);
+	n = keep_best(g.v.v, g.v.n, !c->is_free || c->p->kinds == AP_KINDS_LIST);
+	out->cut = from->cut || n > most;
+	out->n = (uint32_t)(n > most ? most : n);
+	c->nmade += out->n;
 	v = ap_arena_alloc_raw(c->ctx->arena, out->n + 1, sizeof *v);
 	for (uint32_t i = 0; i < out->n; i++) { /* evenly among more */
 		v[i] = g.v.v[n > out->n ? i * (n - 1) / (out->n - 1) : i];
@@ -562,6 +586,25 @@ int64_t ap_choices_bytes(const struct ap_choices *c, int32_t stage, const struct
 	return held + most + once;
 }
 
+/* Could layers from..to - 1 fit part q's stage if each of them were as lean as can be? */
+static bool may_fit(const struct ap_choices *c, int32_t q, int64_t from, int64_t to)
+{
+	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
+	const struct ap_part_choice **part =
+		AP_NEW_N(c->ctx->scratch, const struct ap_part_choice *, c->pipe.nsegment);
+	struct ap_part_choice lean = {0};
+	int32_t stage, segment;
+	int64_t bytes;
+
+	ap_schedule_spot(c->pipe.scheduler, c->pipe.nstage, q, &stage, &segment);
+	for (int k = 0; k < AP_HELD_ONCE; k++)
+		lean.bytes[k] = c->lean[to].bytes[k] - c->lean[from].bytes[k];
+	part[segment] = &lean;
+	bytes = ap_choices_bytes(c, stage, part);
+	ap_arena_release(c->ctx->scratch, mark);
+	return bytes <= c->p->capacity_bytes[stage];
+}
+
 /* Those that fit; with one segment their bytes do not matter any more. */
 static void take_fitting(struct ap_choices *c, int32_t q, const struct ap_part_choices *all,
 	struct ap_part_choices *out)
@@ -596,9 +639,10 @@ const struct ap_part_choices *ap_choices_of(struct ap_choices *c, int32_t q, uin
 	ap_choices_range(c, q, a, b, &key[0], &key[1]);
 	id = ap_map_put(c->range_id, key, sizeof key, &fresh);
 	if (fresh) {
-		struct ap_part_choices x;
+		struct ap_part_choices x = {0};
 
-		take_fitting(c, q, made_of(c, degree, key[0], key[1]), &x);
+		if (may_fit(c, q, key[0], key[1]))
+			take_fitting(c, q, made_of(c, degree, key[0], key[1]), &x);
 		AP_PUSH(c->ctx->arena, c->ranges, x);
 	}
 	return &c->ranges.v[id];
