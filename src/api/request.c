@@ -709,7 +709,11 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 
 	*out = (struct ap_inputs){0};
 	ap_ctx_phase(ctx, "checking the graph");
-	AP_TRY(load_graph(ctx, set, src, &out->graph));
+	if (src->ready)
+		out->loaded = src->ready;
+	else
+		AP_TRY(load_graph(ctx, set, src, &out->loaded));
+	out->graph = out->loaded;
 	ap_ctx_phase(ctx, "making the machine");
 	AP_TRY(load_machine(ctx, set, src, out));
 	AP_TRY(check_float8(ctx, set, out->chip));

@@ -28,12 +28,14 @@ struct ap_sources {
 	const char *table_path;
 	struct ap_json *stage_config; /* NULL if there is none */
 	struct ap_input strategy;
+	const struct ap_graph *ready; /* made of graph before, under the same batch and phase; NULL: no */
 };
 enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_named *named, struct ap_sources *out);
 
 /* Graph, machine and step of a plan. Must not be copied: the request points into it. */
 struct ap_inputs {
+	const struct ap_graph *loaded; /* as the file has it */
 	const struct ap_graph *graph; /* with stages, if there is a pipeline */
 	const struct ap_topo *topo;
 	const struct ap_chip *chip;

@@ -607,11 +607,13 @@ static enum ap_status note_scheduler(struct ap_ctx *ctx, const struct ap_setting
 
 /* Warns of what the way into the executor cannot carry: cuts operator by operator if it is told degrees
  * alone, dealt sums if it loads a strategy checkpoint, which has no strategies of results. */
-static enum ap_status note_executor(struct ap_ctx *ctx, const struct ap_settings *o)
+static enum ap_status note_executor(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	const struct ap_route *route = ap_route_at((size_t)o->executor);
 	struct ap_hybrid h;
 
+	if (uses & AP_FOR_DECIDERS) /* it decides what the executor can be told */
+		return AP_OK;
 	if (route->degrees && !o->hybrid && o->parallel_mode == AP_MODE_AUTO_PARALLEL)
 		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "executor-degrees",
 			"%s can be told degrees of parallelism only, and a search cuts each operator by "
@@ -632,7 +634,7 @@ enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_settings *o,
 	AP_TRY(note_idle(ctx, o, uses));
 	AP_TRY(note_needs(ctx, o));
 	AP_TRY(note_scheduler(ctx, o));
-	AP_TRY(note_executor(ctx, o));
+	AP_TRY(note_executor(ctx, o, uses));
 	if (!OPEN(AP_SET_micro_batches, AP_SET_pipeline_stages) &&
 		o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,

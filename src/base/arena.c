@@ -39,7 +39,8 @@ struct pool { /* shared by all arenas of a budget */
 	size_t budget; /* 0: no limit */
 	atomic_size_t bytes; /* held now */
 	struct ap_arena *newest;
-	pthread_mutex_t lock; /* for guards */
+	uint64_t born; /* of the newest there ever was */
+	pthread_mutex_t lock; /* for guards, and for the list of arenas */
 	struct guard *guards; /* of all threads, innermost first */
 };
 
@@ -50,6 +51,8 @@ struct ap_arena {
 	struct ap_arena *like; /* inherits the spare chunks; may be NULL */
 	struct ap_arena *owner; /* destroys it; NULL: nobody */
 	struct ap_arena *older, *newer; /* in the pool */
+	uint64_t born; /* counts arenas of the pool */
+	pthread_t thread; /* that created it */
 	size_t bytes; /* held now */
 	struct pool own, *pool;
 	ap_oom_fn *oom;
@@ -96,14 +99,27 @@ static _Noreturn void out_of_memory(struct ap_arena *a, size_t wanted)
 	ap_arena_refuse(&(struct ap_refusal){a, wanted});
 }
 
+/* The newest arena of this thread that was created since; NULL: there is none. */
+static struct ap_arena *younger(struct pool *pool, uint64_t born)
+{
+	struct ap_arena *x;
+
+	pthread_mutex_lock(&pool->lock);
+	for (x = pool->newest; x && x->born > born && !pthread_equal(x->thread, pthread_self()); x = x->older)
+		;
+	pthread_mutex_unlock(&pool->lock);
+	return x && x->born > born ? x : NULL;
+}
+
 bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(void *user), void *user,
 	struct ap_refusal *out)
 {
 	struct pool *pool = a->pool;
-	struct ap_arena *newest = pool->newest;
 	struct guard g;
+	uint64_t before;
 
 	pthread_mutex_lock(&pool->lock);
+	before = pool->born;
 	g.thread = pthread_self();
 	g.outer = pool->guards;
 	pool->guards = &g;
@@ -117,8 +133,8 @@ bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(voi
 	*out = g.refusal;
 	if (undo)
 		undo(user);
-	while (pool->newest != newest)
-		ap_arena_destroy(pool->newest);
+	for (struct ap_arena *x; (x = younger(pool, before)) != NULL;)
+		ap_arena_destroy(x);
 	return false;
 }
 
@@ -139,10 +155,14 @@ static struct ap_arena *create(struct pool *pool, size_t budget_bytes, ap_oom_fn
 	a->pool = pool ? pool : &a->own;
 	if (!pool)
 		pthread_mutex_init(&a->own.lock, NULL);
+	a->thread = pthread_self();
+	pthread_mutex_lock(&a->pool->lock);
+	a->born = ++a->pool->born;
 	a->older = a->pool->newest;
 	if (a->older)
 		a->older->newer = a;
 	a->pool->newest = a;
+	pthread_mutex_unlock(&a->pool->lock);
 	return a;
 }
 
@@ -223,33 +243,41 @@ struct ap_arena *ap_arena_create_like(struct ap_arena *a)
 void ap_arena_own(struct ap_arena *owner, struct ap_arena *a)
 {
 	assert(owner->pool == a->pool && owner != a);
+	pthread_mutex_lock(&a->pool->lock);
 	a->owner = owner;
+	pthread_mutex_unlock(&a->pool->lock);
+}
+
+/* The newest arena that a owns; NULL: there is none. */
+static struct ap_arena *owned_by(const struct ap_arena *a)
+{
+	struct ap_arena *x;
+
+	pthread_mutex_lock(&a->pool->lock);
+	for (x = a->pool->newest; x && x->owner != a; x = x->older)
+		;
+	pthread_mutex_unlock(&a->pool->lock);
+	return x;
 }
 
 void ap_arena_destroy(struct ap_arena *a)
 {
-	struct ap_arena *x;
-
 	if (!a)
 		return;
-	x = a->pool->newest;
-	while (x) {
-		bool owned = x->owner == a;
-
-		if (owned)
-			ap_arena_destroy(x);
-		x = owned ? a->pool->newest : x->older;
-	}
+	for (struct ap_arena *x; (x = owned_by(a)) != NULL;)
+		ap_arena_destroy(x);
 	ap_arena_release(a, (struct ap_mark){0});
 	while (a->like && a->spare)
 		spare_give(a, a->like);
 	spare_drop(a);
+	pthread_mutex_lock(&a->pool->lock);
 	if (a->newer)
 		a->newer->older = a->older;
 	else
 		a->pool->newest = a->older;
 	if (a->older)
 		a->older->newer = a->newer;
+	pthread_mutex_unlock(&a->pool->lock);
 	if (a->pool == &a->own)
 		pthread_mutex_destroy(&a->own.lock);
 	free(a);

@@ -2,7 +2,7 @@
 /* Arenas: memory grouped by lifetime. Allocation never returns NULL: when memory or the budget runs
  * out, the thread's innermost ap_arena_try() ends or, if there is none, the arena's out-of-memory
  * hook is called, which must not return (the program: message and exit 7; tests: longjmp). Not
- * thread-safe: one arena per thread, created and destroyed by the thread of the first. */
+ * thread-safe: one arena per thread; arenas of one budget may be created in several. */
 #ifndef AP_BASE_ARENA_H
 #define AP_BASE_ARENA_H
 
@@ -36,7 +36,7 @@ struct ap_refusal {
 };
 
 /* Runs part(user). Returns false if memory ran out in this thread, in a or another arena of its
- * budget. Then arenas created meanwhile are destroyed, after undo(user), if not NULL, released
+ * budget. Then arenas that it created meanwhile are destroyed, after undo(user), if not NULL, released
  * other resources; other arenas are untouched, so data may be half changed. Tries nest. */
 bool ap_arena_try(struct ap_arena *a, void (*part)(void *user), void (*undo)(void *user), void *user,
 	struct ap_refusal *out);

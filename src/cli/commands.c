@@ -12,6 +12,7 @@
 #include "api/combine.h"
 #include "api/compare.h"
 #include "api/convert.h"
+#include "api/decide.h"
 #include "api/model.h"
 #include "api/planning.h"
 #include "api/relax.h"
@@ -73,9 +74,27 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 	return ap_out_commit(&run->to);
 }
 
+/* Decides the settings that are left open, and takes them for the rest of the run. AP_STOPPED: so far. */
+static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, struct ap_settings *decided,
+	const struct ap_plan_joint **report)
+{
+	struct ap_decision joint;
+	enum ap_status st = ap_decide(&run->ctx, run->set, src, &joint);
+
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	ap_decision_settings(&run->ctx, run->set, &joint, &joint.trial[joint.best].point, decided);
+	*report = ap_decision_report(&run->ctx, run->set, &joint);
+	run->to.set = decided;
+	return st;
+}
+
 static enum ap_status plan(struct ap_run *run, unsigned use, const char *strategy)
 {
 	const struct ap_settings *set = run->set;
+	const struct ap_plan_joint *joint = NULL;
+	struct ap_settings decided;
+	enum ap_status early = AP_OK;
 	const struct ap_named named = ap_run_inputs(run, run->cli->narg ? run->cli->arg[0] : set->config,
 		strategy);
 	struct ap_planning one, *p = &one;
@@ -92,7 +111,13 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 			"--time-limit 0 leaves no time for a plan");
 	if (set->min_devices)
 		return min_devices(run, &src);
-	if (ap_combine_asked(set)) {
+	if (use == AP_FOR_plan) {
+		early = decide(run, &src, &decided, &joint);
+		if (early != AP_OK && early != AP_STOPPED)
+			return early;
+		use = AP_FOR_evaluate;
+	}
+	if (ap_combine_asked(run->to.set)) {
 		st = ap_combine(&run->to, &src, &one, &p);
 	} else {
 		AP_TRY(ap_planning_begin(&run->to, &src, use, p));
@@ -100,10 +125,16 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	}
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
+	p->plan.joint = joint;
 	run->to.hurry = ap_stop_signal();
 	written = ap_planning_write(&run->to, p, &rest);
 	fputs(rest, stderr);
-	return written == AP_OK ? st : written;
+	return written != AP_OK ? written : early != AP_OK ? early : st;
+}
+
+enum ap_status ap_cmd_plan(struct ap_run *run)
+{
+	return plan(run, AP_FOR_plan, NULL);
 }
 
 enum ap_status ap_cmd_search(struct ap_run *run)

@@ -199,6 +199,28 @@ struct ap_plan_recompute {
 	const int64_t *count; /* [kind][segment * nstage + stage] layers */
 };
 
+/* How settings were decided together (api/decide.h); texts as people read them. */
+struct ap_plan_joint {
+	const char *decided, *given; /* "dp=16 tp=4 pp=8 .."; "batch=1536", "" */
+	bool complete; /* nothing was left open */
+	double step_s, bound_s; /* no combination of settings has a shorter step than bound_s */
+	double headroom; /* per cent of a device's usable memory that stays free */
+	int64_t usable_bytes; /* of a device, less that */
+	uint32_t n, evaluated; /* combinations; those whose plans were made */
+	uint32_t fit, too_large, refused, slower, open; /* of n; slower: by a bound */
+	uint32_t ntop;
+	const struct ap_plan_decision { /* the fastest, the one taken first */
+		const char *decided;
+		double step_s;
+		int64_t memory_bytes;
+	} *top;
+	uint32_t ninstead;
+	const struct ap_plan_instead { /* if one of the settings were another */
+		const char *name, *taken, *value; /* "pp", "8"; of the fastest that was made */
+		double step_s, least_s; /* of it; no other value has a shorter step */
+	} *instead;
+};
+
 struct ap_plan {
 	const struct ap_graph *graph; /* staged if there are several stages */
 	const struct ap_machine *machine;
@@ -222,6 +244,7 @@ struct ap_plan {
 	struct ap_search_info search;
 	struct ap_prediction prediction;
 	const struct ap_plan_route *route; /* NULL: made without a route */
+	const struct ap_plan_joint *joint; /* NULL: its settings were given */
 	uint32_t nbaseline;
 	const struct ap_baseline *baseline;
 	uint32_t nsetting; /* effective settings, for the echo */

@@ -907,6 +907,7 @@ static void write_plan(struct ap_plan_writer *pw)
 	write_route(pw);
 	ap_plan_write_pipeline(pw);
 	ap_plan_write_recompute(pw);
+	ap_plan_write_joint(pw);
 	ap_jw_karr(w, "stages");
 	for (uint32_t s = 0; s < p->nstage; s++)
 		write_stage(pw, s);
@@ -974,6 +975,51 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 			ap_jw_int(w, pipe->cut->count[k]);
 		ap_jw_end(w);
 	}
+	ap_jw_end(w);
+}
+
+void ap_plan_write_joint(struct ap_plan_writer *pw)
+{
+	const struct ap_plan_joint *j = pw->p->joint;
+	struct ap_jw *w = &pw->w;
+
+	if (!j)
+		return;
+	ap_jw_kobj(w, "joint");
+	ap_jw_kstr(w, "decided", j->decided);
+	ap_jw_kstr(w, "given", j->given);
+	ap_jw_kbool(w, "complete", j->complete);
+	ap_jw_knum(w, "step_time_s", j->step_s);
+	ap_jw_knum(w, "step_bound_s", j->bound_s);
+	ap_jw_knum(w, "headroom_percent", j->headroom);
+	ap_jw_kint(w, "usable_bytes", j->usable_bytes);
+	ap_jw_kint(w, "combinations", j->n);
+	ap_jw_kint(w, "priced", j->evaluated);
+	ap_jw_kint(w, "fit", j->fit);
+	ap_jw_kint(w, "too_large", j->too_large);
+	ap_jw_kint(w, "slower", j->slower);
+	ap_jw_kint(w, "refused", j->refused);
+	ap_jw_kint(w, "open", j->open);
+	ap_jw_karr(w, "fastest");
+	for (uint32_t i = 0; i < j->ntop; i++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "decided", j->top[i].decided);
+		ap_jw_knum(w, "step_time_s", j->top[i].step_s);
+		ap_jw_kint(w, "memory_bytes", j->top[i].memory_bytes);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+	ap_jw_karr(w, "instead");
+	for (uint32_t i = 0; i < j->ninstead; i++) {
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "name", j->instead[i].name);
+		ap_jw_kstr(w, "taken", j->instead[i].taken);
+		ap_jw_kstr(w, "value", j->instead[i].value);
+		ap_jw_knum(w, "step_time_s", j->instead[i].step_s);
+		ap_jw_knum(w, "step_bound_s", j->instead[i].least_s);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 	ap_jw_end(w);
 }
 

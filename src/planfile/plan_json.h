@@ -30,6 +30,7 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw);
 
 /* Writes key "recompute", if anything is asked to be. */
 void ap_plan_write_recompute(struct ap_plan_writer *pw);
+void ap_plan_write_joint(struct ap_plan_writer *pw); /* nothing where nothing was decided */
 void ap_plan_write_stage_figures(struct ap_plan_writer *pw, uint32_t stage); /* in the current object */
 void ap_plan_write_route_figures(struct ap_plan_writer *pw); /* in the current object */
 

@@ -457,12 +457,55 @@ static void add_tries(struct ap_str *out, const struct ap_tries *tries)
 	}
 }
 
+/* Adds a share, "+1.4 %". */
+static void add_more(struct ap_str *out, double s, double of_s)
+{
+	ap_str_addc(out, '+');
+	ap_summary_percent(out, s - of_s, of_s);
+}
+
+/* What was decided, among what, and what other decisions would cost. */
+static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
+{
+	char usable[32];
+
+	if (!j)
+		return;
+	line(out, "decided", "%s", j->decided);
+	if (*j->given)
+		line(out, "given", "%s", j->given);
+	ap_str_addf(out, "%-18s%" PRIu32 " combinations: %" PRIu32 " priced, of which %" PRIu32 " fit; "
+		"%" PRIu32 " need too much memory, %" PRIu32 " are slower by a bound, %" PRIu32 " cannot be",
+		"among", j->n, j->evaluated, j->fit, j->too_large, j->slower, j->refused);
+	if (j->open)
+		ap_str_addf(out, ", %" PRIu32 " were not looked at", j->open);
+	ap_str_addc(out, '\n');
+	line(out, "memory to fill", "%s of a device", ap_format_bytes(j->usable_bytes, usable));
+	for (uint32_t i = 0; i < j->ninstead; i++) {
+		const struct ap_plan_instead *o = &j->instead[i];
+
+		ap_str_addf(out, "%-18s%s=%s instead of %s: ", i ? "" : "instead", o->name, o->value,
+			o->taken);
+		add_more(out, o->step_s, j->step_s);
+		ap_str_add(out, o->least_s < o->step_s ? ", of those priced\n" : "\n");
+	}
+	ap_str_add(out, "\nthe fastest:\n");
+	for (uint32_t i = 0; i < j->ntop; i++) {
+		char step[32], bytes[32];
+
+		ap_str_addf(out, "%12s  %10s  %s\n", ap_format_seconds(j->top[i].step_s, step),
+			ap_format_bytes(j->top[i].memory_bytes, bytes), j->top[i].decided);
+	}
+	ap_str_addc(out, '\n');
+}
+
 void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, struct ap_str *out)
 {
 	const struct ap_machine *m = p->machine;
 	struct ap_diag *names = ap_diag_create(out->arena, false);
 	uint32_t pinned = ap_plan_pinned(p);
 
+	add_joint(out, p->joint);
 	line(out, "graph", "%s: %" PRIu32 " operators, %" PRIu32 " parameters in use",
 		ap_diag_name(names, p->graph->name), p->graph->nnode, p->nparam);
 	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->total, m->chip->name,
@@ -559,6 +602,7 @@ void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries,
 	ap_plan_write_prediction(&pw);
 	ap_plan_write_pipeline(&pw);
 	ap_plan_write_recompute(&pw);
+	ap_plan_write_joint(&pw);
 	ap_jw_karr(&pw.w, "stages");
 	for (uint32_t s = 0; s < p->nstage; s++) {
 		ap_jw_obj_flat(&pw.w);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decision/language.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define ALL_KINDS {"none", "selective", "full"}
+#define TURNS {"1f1b", "interleaved"}
+#define TORCH {"1f1b", "interleaved", "zero_bubble_v"}
+#define WHOLE 1
+#define STATES (1 << 1)
+#define GRADIENTS (1 << 2)
+#define WEIGHTS (1 << 3)
+#define ANY_LEVEL (WHOLE | STATES | GRADIENTS | WEIGHTS)
+
+/* GPipe is left out where 1F1B runs: it takes as long and holds more. */
+static const struct ap_executor_language languages[] = {
+	{"mindspore", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true},
+	{"mindspore-semi-auto", TURNS, ANY_LEVEL, ALL_KINDS},
+	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, ALL_KINDS},
+	{"mindformers", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true},
+	{"mindspeed", TURNS, WHOLE | STATES, ALL_KINDS, .sums = true, .experts_by_sequence = true},
+	{"megatron", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .experts_by_sequence = true},
+	{"torchtitan", TORCH, WEIGHTS, ALL_KINDS, .sums = true},
+	{"generic", TORCH, ANY_LEVEL, ALL_KINDS, .sums = true},
+};
+
+const struct ap_executor_language *ap_executor_language_at(size_t i)
+{
+	return i < AP_COUNT(languages) ? &languages[i] : NULL;
+}
+
+const struct ap_executor_language *ap_executor_language_of(const char *route)
+{
+	for (size_t i = 0; i < AP_COUNT(languages); i++)
+		if (!strcmp(languages[i].route, route))
+			return &languages[i];
+	assert(!"every route has a language");
+	return NULL;
+}

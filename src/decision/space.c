@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "decision/space.h"
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "pipeline/schedule.h"
+
+/* Are there no values to decide among, or is v one of them? */
+static bool may_be(const struct ap_choices *c, int64_t v)
+{
+	return c->n == 0 || ap_choices_has(c, v);
+}
+
+/* Divisors of n up to most that a has, ascending. */
+static struct ap_choices divisors(struct ap_ctx *ctx, int64_t n, int64_t most,
+	const struct ap_choices *a)
+{
+	AP_VEC(int64_t) low = {0}, high = {0};
+
+	for (int64_t d = 1; d <= n / d; d++) {
+		if (n % d)
+			continue;
+		if (d <= most && may_be(a, d))
+			AP_PUSH(ctx->scratch, low, d);
+		if (d < n / d && n / d <= most && may_be(a, n / d))
+			AP_PUSH(ctx->scratch, high, n / d);
+	}
+	while (high.n > 0)
+		AP_PUSH(ctx->scratch, low, high.v[--high.n]);
+	return (struct ap_choices){.n = low.n, .v = low.v};
+}
+
+struct emitting {
+	struct ap_ctx *ctx;
+	const struct ap_decision_space *s;
+	void (*emit)(void *user, const struct ap_decision_point *p);
+	void *user;
+};
+
+/* May the scheduler's row be used at this point? */
+static bool runs(const struct ap_decision_space *s, size_t row, const struct ap_decision_point *p)
+{
+	const struct ap_scheduler *sched = ap_scheduler_at(row);
+	bool said = false;
+
+	if (s->scheduler.n)
+		said = may_be(&s->scheduler, (int64_t)row);
+	else
+		for (size_t i = 0; s->language->schedulers[i]; i++)
+			said |= ap_scheduler_find(s->language->schedulers[i]) == sched;
+	if (!said || p->vpp < sched->least_segments ||
+		(sched->most_segments && p->vpp > sched->most_segments))
+		return false;
+	/* With one segment, interleaving is 1F1B; of one stage all rows are alike. */
+	if (!s->scheduler.n && ((p->pp == 1 && row != 0 && ap_scheduler_find("1f1b") != sched) ||
+		(sched == ap_scheduler_find("interleaved") && p->vpp == 1)))
+		return false;
+	return !sched->refuses((int32_t)p->pp, (int32_t)p->vpp, p->micro_batches);
+}
+
+static void each_degree(const struct emitting *e, struct ap_decision_point *p)
+{
+	const struct ap_decision_space *s = e->s;
+	int64_t devices = s->devices / p->pp;
+	const struct ap_choices tps = divisors(e->ctx, devices, s->most_tp, &s->tp);
+
+	for (size_t t = 0; t < tps.n; t++) {
+		const struct ap_choices cps = divisors(e->ctx, devices / tps.v[t], s->most_cp, &s->cp);
+
+		for (size_t c = 0; c < cps.n; c++) {
+			int64_t dp = devices / tps.v[t] / cps.v[c];
+			struct ap_choices eps;
+
+			if (!may_be(&s->dp, dp))
+				continue;
+			p->tp = tps.v[t];
+			p->cp = cps.v[c];
+			p->dp = dp;
+			if (s->batch && s->batch % (dp * p->micro_batches))
+				continue;
+			p->mbs = s->batch ? s->batch / dp / p->micro_batches : 0;
+			if (!may_be(&s->mbs, p->mbs))
+				continue;
+			eps = s->experts ? divisors(e->ctx, s->experts, devices, &s->ep)
+				: (struct ap_choices){.n = 1, .v = (const int64_t[]){1}};
+			for (size_t x = 0; x < eps.n; x++)
+				for (int whole = 0; whole <= (eps.v[x] > 1 && p->tp > 1); whole++)
+					for (int sp = 0; sp <= (p->tp > 1); sp++) {
+						p->ep = eps.v[x];
+						p->etp = whole ? 1 : p->tp;
+						p->sp = sp;
+						if (!may_be(&s->etp, p->etp) || !may_be(&s->sp, sp) ||
+							(sp && !s->language->sums) ||
+							(s->language->experts_by_sequence && s->experts &&
+							p->tp > 1 && !sp))
+							continue;
+						e->emit(e->user, p);
+					}
+		}
+	}
+}
+
+static void each_choice(const struct emitting *e, struct ap_decision_point *p)
+{
+	const struct ap_decision_space *s = e->s;
+
+	for (size_t row = 0; ap_scheduler_at(row); row++) {
+		if (!runs(s, row, p))
+			continue;
+		p->scheduler = (int)row;
+		for (p->level = 0; p->level <= 3; p->level++) {
+			if (s->level.n ? !may_be(&s->level, p->level)
+				: !(s->language->levels >> p->level & 1))
+				continue;
+			for (p->recompute = 0; (size_t)p->recompute < s->nrecompute; p->recompute++) {
+				struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
+
+				each_degree(e, p);
+				ap_arena_release(e->ctx->scratch, mark);
+			}
+		}
+	}
+}
+
+void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
+	void (*emit)(void *user, const struct ap_decision_point *p), void *user)
+{
+	const struct emitting e = {ctx, s, emit, user};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_choices stages = divisors(ctx, s->devices, s->layers && !s->pp.n ? s->layers : INT32_MAX,
+		&s->pp);
+	struct ap_choices micro = s->batch ? divisors(ctx, s->batch, INT32_MAX, &s->micro_batches)
+		: (struct ap_choices){.n = 1, .v = (const int64_t[]){1}};
+
+	for (size_t i = 0; i < stages.n; i++) {
+		int64_t pp = stages.v[i], most = pp == 1 ? 1 : s->layers ? s->layers / pp : 2;
+		bool even = s->layers % pp == 0;
+
+		for (int64_t v = 1; v <= most; v++) {
+			if (!may_be(&s->vpp, v) || (v > 1 && !s->vpp.n && s->layers && (!even ||
+				s->layers / pp % v)))
+				continue;
+			for (size_t k = 0; k < micro.n; k++) {
+				struct ap_decision_point p = {.pp = pp, .vpp = v,
+					.micro_batches = micro.v[k]};
+
+				each_choice(&e, &p);
+			}
+		}
+	}
+	ap_arena_release(ctx->scratch, mark);
+}

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""joint.py PROGRAM: what `plan` decides.
+
+Small networks are planned for several executors; the decision must be that without pruning, no
+random combination of the settings that `evaluate` plans may be faster and fit, and the bytes are
+the same for any number of jobs. AP_CASES: combinations per network; AP_SEED: theirs.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+program = os.path.abspath(sys.argv[1])
+cases = int(os.environ.get("AP_CASES", "100")) // 4
+seed = int(os.environ.get("AP_SEED", "20261123"))
+faults = []
+
+
+def fault(text):
+    faults.append(text)
+    print("FAULT:", text)
+
+
+def run(*words):
+    got = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return got.returncode, got.stdout, got.stderr
+
+
+NETWORKS = {
+    "gpt": ["gpt3", "--layers", "4", "--hidden", "512", "--heads", "8", "--sequence", "256",
+            "--vocabulary", "2048", "--batch", "16", "--dtype", "float16"],
+    "llama": ["llama", "--layers", "8", "--hidden", "1024", "--heads", "16", "--kv-heads", "8",
+              "--inner", "2816", "--sequence", "512", "--vocabulary", "4096", "--batch", "24",
+              "--attention", "flash", "--dtype", "bfloat16"],
+    "mixtral": ["mixtral", "--layers", "4", "--hidden", "512", "--heads", "8", "--kv-heads", "4",
+                "--inner", "1024", "--experts", "4", "--active", "2", "--sequence", "256",
+                "--vocabulary", "2048", "--batch", "16", "--attention", "flash",
+                "--dtype", "bfloat16", "--kernels", "fused", "--capacity", "0"],
+    "resnet": ["resnet", "--layers", "18", "--batch", "16"],
+}
+RUNS = [
+    ("gpt", "megatron", "a100-80", 8, None),
+    ("gpt", "mindspore", "ascend910b", 8, "1536MB"),
+    ("llama", "megatron", "h100", 16, "4GB"),
+    ("llama", "torchtitan", "h100", 8, None),
+    ("llama", "mindformers", "ascend910b", 16, "3GB"),
+    ("mixtral", "megatron", "a100-80", 8, None),
+    ("resnet", "generic", "a100-80", 4, None),  # BatchNorm: one micro-batch
+]
+
+
+def divisors(n):
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def combination(rng, layers, batch, devices, executor):
+    """Words of evaluate for a combination in the executor's language."""
+    pp = rng.choice([d for d in divisors(devices) if max(layers, 1) % d == 0])
+    tp = rng.choice(divisors(devices // pp))
+    dp = devices // pp // tp
+    v = rng.choice(divisors(layers // pp)) if pp > 1 else 1
+    mbs = rng.choice(divisors(batch // dp)) if batch % dp == 0 else 1
+    if batch % (dp * mbs):
+        return None
+    sp = tp > 1 and rng.random() < 0.5
+    level = "level3" if executor == "torchtitan" else rng.choice(
+        [None, "level1"] + ([] if executor == "mindspeed" else ["level2", "level3"]))
+    words = ["--hybrid", f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(sp)},mbs={mbs}",
+             "--recompute", rng.choice(["none", "selective", "full"])]
+    if level:
+        words += ["--enable-parallel-optimizer", "--optimizer-level", level]
+    return words
+
+
+def look_at(folder, name, executor, chip, devices, memory):
+    graph = os.path.join(folder, name + ".json")
+    machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor]
+    if memory:
+        machine += ["--memory", memory]
+    what = f"{name} for {executor} on {devices} {chip}"
+    files = [os.path.join(folder, f"{jobs}.plan.json") for jobs in (1, 4)]
+    outs = []
+    for jobs, file in zip((1, 4), files):
+        code, out, err = run("plan", graph, *machine, "--json", "--jobs", str(jobs),
+                             "--plan-out", file)
+        if code != 0:
+            fault(f"{what}: exit code {code}: {err}")
+            return
+        outs.append(json.loads(out))
+    with open(files[0], "rb") as one, open(files[1], "rb") as four:
+        if one.read() != four.read():
+            fault(f"{what}: other bytes with other --jobs")
+    joint, step = outs[0]["joint"], outs[0]["prediction"]["step_time_s"]
+    if abs(joint["step_time_s"] - step) > 1e-12 * step:
+        fault(f"{what}: decided at {joint['step_time_s']}, planned {step}")
+    if joint["too_large"] + joint["slower"] + joint["refused"] + joint["fit"] != \
+            joint["combinations"] or not joint["complete"]:
+        fault(f"{what}: combinations do not add up: {joint}")
+    if name == "resnet" and "micro-batches=1 " not in joint["decided"]:
+        fault(f"{what}: micro-batches change what BatchNorm computes: {joint['decided']}")
+    if outs[0]["prediction"]["memory"][0]["total_bytes"] > joint["usable_bytes"]:
+        fault(f"{what}: does not leave the headroom")
+    code, out, err = run("plan", graph, *machine, "--json", "--no-prune")
+    whole = json.loads(out)["joint"] if code == 0 else {}
+    if whole.get("decided") != joint["decided"] or whole.get("step_time_s") != joint["step_time_s"]:
+        fault(f"{what}: {joint['decided']} {joint['step_time_s']}, without pruning "
+              f"{whole.get('decided')} {whole.get('step_time_s')}")
+    if whole.get("priced") != joint["combinations"] or joint["priced"] >= whole.get("priced", 0):
+        fault(f"{what}: priced {joint['priced']} and, without pruning, {whole.get('priced')}")
+    for i, one in enumerate(whole.get("instead", [])):
+        if one["step_time_s"] < joint["instead"][i]["step_bound_s"] * (1 - 1e-9):
+            fault(f"{what}: {one} is below the bound {joint['instead'][i]}")
+    code, out, err = run("check", files[0])
+    if code != 0:
+        fault(f"{what}: check: {out}{err}")
+    code, out, err = run("check", files[0], "--against", graph)
+    if code != 0:
+        fault(f"{what}: check --against: {out}{err}")
+    rng = random.Random(seed)
+    layers = {"gpt": 4, "llama": 8, "mixtral": 4, "resnet": 0}[name]
+    batch = {"gpt": 16, "llama": 24, "mixtral": 16, "resnet": 16}[name]
+    met = 0
+    for _ in range(cases):
+        words = combination(rng, layers, batch, devices, executor)
+        if not words or not layers:
+            continue
+        if name == "mixtral" and "sp=0" in words[1] and ",tp=1," not in words[1]:
+            continue  # Megatron's experts want sp beside tp
+        code, out, err = run("evaluate", graph, *machine, "--json", *words)
+        if code == 2:
+            continue
+        other = json.loads(out)["prediction"]
+        met += 1
+        if max(m["total_bytes"] for m in other["memory"]) <= joint["usable_bytes"] and \
+                other["step_time_s"] < step * (1 - 1e-12):
+            fault(f"{what}: {words} takes {other['step_time_s']}, {joint['decided']} {step}")
+    if layers and cases >= 10 and met == 0:
+        fault(f"{what}: no combination was a plan")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    print("seed", seed)
+    for name, words in NETWORKS.items():
+        code, _, err = run("model", *words, "-o", os.path.join(folder, name + ".json"))
+        if code != 0:
+            fault(f"model {name}: {err}")
+    for one in RUNS:
+        look_at(folder, *one)
+    code, _, err = run("plan", os.path.join(folder, "gpt.json"), "--device-num", "8", "--chip",
+                       "a100-80", "--executor", "megatron", "--memory", "1200MB", "--batch", "2048",
+                       "--hybrid", "mbs=256")
+    if code != 5 or "none of" not in err:
+        fault(f"what fits nowhere: {code} {err}")
+    code, out, _ = run("plan", os.path.join(folder, "gpt.json"), "--device-num", "8", "--chip",
+                       "a100-80", "--executor", "megatron", "--hybrid", "tp=1,2", "--pipeline-stages",
+                       "2..4", "--recompute", "selective|full", "--headroom", "0", "--json")
+    joint = json.loads(out)["joint"] if code == 0 else {"decided": "nothing"}
+    words = dict(w.split("=") for w in joint["decided"].split() if "=" in w)
+    if words.get("tp") not in ("1", "2") or words.get("pp") not in ("2", "4") or \
+            words.get("recompute") not in ("selective", "full") or joint["headroom_percent"] != 0:
+        fault(f"values asked for: {joint}")
+if faults:
+    sys.exit(f"{len(faults)} faults; AP_SEED={seed}")
