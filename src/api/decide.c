@@ -89,19 +89,8 @@ static int64_t sequence_of(const struct ap_graph *g)
 	return most;
 }
 
-/* Do samples of the batch meet in a statistic, as loading the graph has told? */
-static bool is_mixed(const struct ap_diag *diag)
-{
-	struct ap_message m;
-
-	for (size_t i = 0; ap_diag_at(diag, i, &m); i++)
-		if (m.check && !strcmp(m.check, "batch-mixed"))
-			return true;
-	return false;
-}
-
 static enum ap_status make_space(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_inputs *in, struct ap_decision_space *s)
+	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s)
 {
 	struct ap_choices *keys[AP_HYBRID_KEYS] = {[AP_HYBRID_DP] = &s->dp, [AP_HYBRID_TP] = &s->tp,
 		[AP_HYBRID_CP] = &s->cp, [AP_HYBRID_EP] = &s->ep, [AP_HYBRID_ETP] = &s->etp,
@@ -130,7 +119,8 @@ static enum ap_status make_space(struct ap_ctx *ctx, const struct ap_settings *s
 			if (k == AP_HYBRID_TP || k == AP_HYBRID_CP)
 				*(k == AP_HYBRID_TP ? &s->most_tp : &s->most_cp) = s->devices;
 		}
-	if (!ap_setting_given(set, AP_SET_micro_batches) && !h.given[AP_HYBRID_MBS] && is_mixed(ctx->diag)) {
+	if (!ap_setting_given(set, AP_SET_micro_batches) && !h.given[AP_HYBRID_MBS] &&
+		ap_sources_mix_batch(ctx, set, src)) {
 		static const int64_t whole[] = {1};
 
 		s->micro_batches = (struct ap_choices){.n = 1, .v = whole};
@@ -622,7 +612,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	d.timed = set->prune && !set->overlap_moe_expert_parallel_comm;
 	out->headroom = set->headroom < 0 ? USUAL_HEADROOM : set->headroom;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));
-	AP_TRY(make_space(ctx, set, &in, &out->space));
+	AP_TRY(make_space(ctx, set, src, &in, &out->space));
 	ap_decision_each(ctx, &out->space, add, &d);
 	find_kins(&d);
 	d.own = AP_NEW_N(ctx->arena, struct ap_ctx, ctx->jobs);

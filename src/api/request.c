@@ -49,6 +49,22 @@ static enum ap_status load_graph(struct ap_ctx *ctx, const struct ap_settings *s
 	return ap_graph_load(ctx, src->graph, src->sha256, &params, out);
 }
 
+bool ap_sources_mix_batch(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src)
+{
+	struct ap_settings several = *set;
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	const struct ap_graph *g;
+	struct ap_message m;
+
+	several.hybrid = NULL;
+	several.micro_batches = 2;
+	(void)load_graph(&quiet, &several, src, &g);
+	for (size_t i = 0; ap_diag_at(quiet.diag, i, &m); i++)
+		if (m.check && !strcmp(m.check, "batch-mixed"))
+			return true;
+	return false;
+}
+
 /* The given text, or that of the file. */
 static enum ap_status read_named(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_input *named, struct ap_input *in)

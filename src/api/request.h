@@ -33,6 +33,9 @@ struct ap_sources {
 enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_named *named, struct ap_sources *out);
 
+/* Do samples of the batch meet in a statistic, so that micro-batches would change what the graph computes? */
+bool ap_sources_mix_batch(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src);
+
 /* Graph, machine and step of a plan. Must not be copied: the request points into it. */
 struct ap_inputs {
 	const struct ap_graph *loaded; /* as the file has it */

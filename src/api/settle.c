@@ -612,7 +612,7 @@ static enum ap_status note_executor(struct ap_ctx *ctx, const struct ap_settings
 	const struct ap_route *route = ap_route_at((size_t)o->executor);
 	struct ap_hybrid h;
 
-	if (uses & AP_FOR_DECIDERS) /* it decides what the executor can be told */
+	if (uses & AP_FOR_plan) /* it decides what the executor can be told */
 		return AP_OK;
 	if (route->degrees && !o->hybrid && o->parallel_mode == AP_MODE_AUTO_PARALLEL)
 		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, "executor-degrees",

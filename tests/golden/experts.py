@@ -107,6 +107,9 @@ def check_kept(folder, dp, tp, cp, ep, etp):
             held = sum(r["kept_bytes"] for r in moved)
             assert held == (2 * places * want[name] if moved else 0), f"{name}: {held} bytes of copies"
         assert not any(r["kept_bytes"] for r in plan["redistributions"] if r["tensor"] == f"layers.{layer}.narrow")
+    again = evaluate(folder, dp, tp, cp, ep, etp, "--recompute", "moe_act")
+    less = sum(p["prediction"]["memory"][0]["activations_bytes"] * (-1 if p is again else 1) for p in (plan, again))
+    assert less >= 2 * LAYERS * places * want["gated"], f"moe_act saves {less} bytes"
 
 
 def check_relayed(folder, dp, tp, cp, ep, etp):
