@@ -228,8 +228,8 @@ static const char weighed[] = GRAPH("weighed",
 	OP_WITH("Softmax", "'scores.tokens'", "probs", "'axis':[-1]") AND
 	OPER("TopK", "'probs'", "best", "," RESULT("expert") "],'attrs':{'k':2,'sorted':true}}") AND
 	OP_WITH("Reshape", "'h'", "tokens", "'shape':[-1,6,8]") AND
-	OP_WITH("MoeDispatch", "'tokens','expert'", "dealt",
-		"'num_groups':2,'capacity':2,'expert_num':4") AND
+	OPER("MoeDispatch", "'tokens','expert'", "dealt", "],'in_strategy':[[2,1,1],[2,1,1]],"
+		"'attrs':{'num_groups':2,'capacity':2,'expert_num':4}}") AND
 	OP_WITH("MoeWeights", "'best','expert'", "weights",
 		"'num_groups':2,'capacity':2,'expert_num':4") AND
 	OPER("BatchMatMul", "'dealt','w1'", "up", "],'in_strategy':[[1,2,1,1],[2,1,1]]}") AND

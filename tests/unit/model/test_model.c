@@ -326,8 +326,8 @@ static const struct small fused[] = {
 	{.kind = "vit", .operators = 8 + 2 * (33 - 7 + 1) + 15 - 1 - 3},
 	{.kind = "llama", .operators = 1 + 2 * (48 - 4 - 12 - 2 - 1) + 18 - 2 - 3},
 	{.kind = "llama", .operators = 1 + 2 * (44 - 4 - 12 - 1) + 18 - 2 - 3, .flash = true},
-	{.kind = "mixtral", .operators = 1 + 2 * 39 + 18 - 2 - 3, .flash = true},
-	{.kind = "mixtral", .operators = 1 + 2 * 39 + 18 - 2 - 3, .flash = true, .even = true},
+	{.kind = "mixtral", .operators = 1 + 2 * 40 + 18 - 2 - 3, .flash = true},
+	{.kind = "mixtral", .operators = 1 + 2 * 40 + 18 - 2 - 3, .flash = true, .even = true},
 };
 
 START_LOOP_TEST(fused_models_load, AP_COUNT(fused))
