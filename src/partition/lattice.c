@@ -31,7 +31,7 @@ struct edges {
 struct ap_lattice {
 	struct ap_ctx *ctx;
 	const struct ap_partition *p;
-	struct ap_choices *c;
+	struct ap_options *c;
 	struct ap_replay *replay;
 	uint32_t from, to; /* degrees */
 	int32_t npart;
@@ -84,7 +84,7 @@ static size_t cell(const struct ap_lattice *l, int32_t q, int64_t a)
 	return (size_t)q * (size_t)(l->nbody + 1) + (size_t)a;
 }
 
-struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_choices *c,
+struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
 	struct ap_replay *replay, uint32_t from, uint32_t to)
 {
 	struct ap_lattice *l = AP_NEW(ctx->arena, struct ap_lattice);
@@ -103,8 +103,8 @@ struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partiti
 		runs += p->run[r].at == AP_AT_BODY;
 	l->is_plain = runs < 2 && p->counts == AP_COUNTS_FREE;
 	for (uint32_t d = from; d < to; d++) {
-		none = none || ap_choices_send(c, d) == 0 || ap_choices_send_back(c, d) == 0;
-		some = some || ap_choices_send(c, d) > 0 || ap_choices_send_back(c, d) > 0;
+		none = none || ap_options_send(c, d) == 0 || ap_options_send_back(c, d) == 0;
+		some = some || ap_options_send(c, d) > 0 || ap_options_send_back(c, d) > 0;
 	}
 	l->queues = to - from == 1 || !(none && some);
 	return l;
@@ -122,15 +122,15 @@ bool ap_lattice_is_cut(const struct ap_lattice *l)
 
 static void add_options(struct ap_lattice *l, int32_t q, uint32_t degree, int64_t a, int64_t b)
 {
-	const struct ap_part_choices *x = ap_choices_of(l->c, q, degree, a, b);
+	const struct ap_part_choices *x = ap_options_of(l->c, q, degree, a, b);
 
 	l->is_cut = l->is_cut || x->cut;
 	for (uint32_t i = 0; i < x->n; i++) {
 		struct ap_lattice_option o = {.degree = degree, .choice = &x->v[i]};
 
 		memcpy(o.cost, x->v[i].time.t, sizeof x->v[i].time.t);
-		o.cost[AP_COST_SEND] = q + 1 < l->npart ? ap_choices_send(l->c, degree) : 0;
-		o.cost[AP_COST_SEND_BACK] = q > 0 ? ap_choices_send_back(l->c, degree) : 0;
+		o.cost[AP_COST_SEND] = q + 1 < l->npart ? ap_options_send(l->c, degree) : 0;
+		o.cost[AP_COST_SEND_BACK] = q > 0 ? ap_options_send_back(l->c, degree) : 0;
 		AP_PUSH(l->ctx->arena, l->options, o);
 	}
 }
@@ -142,7 +142,7 @@ uint32_t ap_lattice_options(struct ap_lattice *l, int32_t q, int64_t a, int64_t 
 	ap_id id;
 
 	l->work++;
-	ap_choices_range(l->c, q, a, b, &key[0], &key[1]);
+	ap_options_range(l->c, q, a, b, &key[0], &key[1]);
 	id = ap_map_put(l->id, key, sizeof key, &fresh);
 	if (fresh) {
 		struct list x = {(uint32_t)l->options.n, 0};
@@ -223,7 +223,7 @@ int64_t ap_lattice_excess(struct ap_lattice *l, const uint32_t *option, int32_t 
 	const struct ap_part_choice *part[AP_PARTITION_PARTS];
 	uint32_t degree = 0;
 
-	l->work += (uint64_t)ap_choices_pipe(l->c)->instants[stage].n * (uint64_t)l->p->nsegment / 2;
+	l->work += (uint64_t)ap_options_pipe(l->c)->instants[stage].n * (uint64_t)l->p->nsegment / 2;
 	for (int32_t c = 0; c < l->p->nsegment; c++) {
 		uint32_t id = option[ap_schedule_part(l->p->scheduler, l->p->nstage, stage, c)];
 
@@ -234,7 +234,7 @@ int64_t ap_lattice_excess(struct ap_lattice *l, const uint32_t *option, int32_t 
 			return INT64_MAX / 2; /* its segments would differ in degree */
 		degree = l->options.v[id].degree + 1;
 	}
-	return ap_choices_bytes(l->c, stage, part) - l->p->capacity_bytes[stage];
+	return ap_options_bytes(l->c, stage, part) - l->p->capacity_bytes[stage];
 }
 
 /* The layers that a part may have. */
@@ -367,7 +367,7 @@ static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_
 	int64_t least = INT64_MAX;
 
 	for (uint32_t d = l->from; d < l->to; d++) {
-		struct ap_ticks t = ap_choices_floor(l->c, q, d, a, b);
+		struct ap_ticks t = ap_options_floor(l->c, q, d, a, b);
 		int64_t sum = t.t[AP_TIME_FORWARD] + t.t[AP_TIME_BACKWARD] + t.t[AP_TIME_WEIGHT];
 
 		least = sum < least ? sum : least;
@@ -381,7 +381,7 @@ static int64_t layer_floor(const struct ap_lattice *l, int64_t i)
 	int64_t least = INT64_MAX;
 
 	for (uint32_t d = l->from; d < l->to; d++) {
-		struct ap_ticks a = ap_choices_floor(l->c, 0, d, 0, i), b = ap_choices_floor(l->c, 0, d, 0,
+		struct ap_ticks a = ap_options_floor(l->c, 0, d, 0, i), b = ap_options_floor(l->c, 0, d, 0,
 			i + 1);
 		int64_t sum = 0;
 
@@ -558,7 +558,7 @@ static int64_t value_and_path(struct ap_lattice *l, const uint32_t *option, int3
  */
 static void price_path(struct ap_lattice *l, int32_t stage)
 {
-	const struct ap_pipe *pipe = ap_choices_pipe(l->c);
+	const struct ap_pipe *pipe = ap_options_pipe(l->c);
 	const struct ap_partition *p = l->p;
 	const int64_t *held = &pipe->in_flight[stage * p->nsegment];
 	size_t np = (size_t)l->npart, from = (l->npath - 1) * np;
@@ -569,7 +569,7 @@ static void price_path(struct ap_lattice *l, int32_t stage)
 	for (uint32_t k = 1; p->nsegment > 1 && p->capacity_bytes[stage] != AP_NO_LIMIT &&
 		k < p->nkind; k++) {
 		size_t at = l->npath * np;
-		double price = ap_choices_price(l->c, l->from, k) * (double)alone(l, 1) * p->nsegment /
+		double price = ap_options_price(l->c, l->from, k) * (double)alone(l, 1) * p->nsegment /
 			       (double)in_flight;
 
 		if (l->npath == l->width || bytes <= 0 || !(price >= 1) ||

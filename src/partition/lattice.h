@@ -10,7 +10,7 @@
 #ifndef AP_PARTITION_LATTICE_H
 #define AP_PARTITION_LATTICE_H
 
-#include "partition/choices.h"
+#include "partition/options.h"
 
 enum { AP_COST_SEND = AP_TIMES, AP_COST_SEND_BACK, AP_COSTS }; /* by the part,
 	to the next and the one before */
@@ -34,7 +34,7 @@ struct ap_lattice_walk { /* a plan, whole */
 struct ap_lattice;
 
 /* Of the degrees from `from` to `to` - 1, which are one unless they may differ by stage. */
-struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_choices *c,
+struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
 	struct ap_replay *replay, uint32_t from, uint32_t to);
 
 /* The options of part q for layers a to b - 1: ids *first .. *first + n - 1; returns n. */

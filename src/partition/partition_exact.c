@@ -37,7 +37,7 @@ struct solving {
 struct one { /* a lattice */
 	struct solving *s;
 	const int64_t *number;
-	struct ap_choices *c;
+	struct ap_options *c;
 	struct ap_replay *replay;
 	struct ap_lattice *l;
 	struct ap_lattice_walk walk;
@@ -67,7 +67,7 @@ static void take(struct one *x, int64_t value)
 
 		ap_schedule_spot(p->scheduler, p->nstage, q, &stage, &segment);
 		degree[stage] = o->degree;
-		ap_choices_kinds(x->c, q, o->degree, first[q], first[q + 1], o->choice, kind);
+		ap_options_kinds(x->c, q, o->degree, first[q], first[q + 1], o->choice, kind);
 	}
 	*plan = (struct ap_partition_plan){first, degree, kind,
 		x->number ? ap_arena_memdup(arena, x->number, p->nkind * sizeof *x->number) : NULL};
@@ -173,9 +173,9 @@ static void solve_one(struct solving *s, const int64_t *number, uint32_t from, u
 	int64_t bound;
 
 	own.arena = ap_arena_create_like(s->ctx->arena);
-	x.c = ap_choices_create(&own, s->p, number);
-	s->tick_s = ap_choices_tick_s(x.c);
-	s->error_s = ap_choices_error_s(x.c);
+	x.c = ap_options_create(&own, s->p, number);
+	s->tick_s = ap_options_tick_s(x.c);
+	s->error_s = ap_options_error_s(x.c);
 	x.replay = ap_replay_create(&own, s->p->scheduler, s->p->nstage, s->p->nsegment, s->p->nmicro);
 	x.l = ap_lattice_create(&own, s->p, x.c, x.replay, from, to);
 	x.walk = (struct ap_lattice_walk){AP_NEW_N(own.arena, int32_t, s->npart + 1),
@@ -231,11 +231,11 @@ static int64_t lack(const struct solving *s)
 {
 	const struct ap_part_choice **none =
 		AP_NEW_N(s->ctx->arena, const struct ap_part_choice *, s->p->nsegment);
-	struct ap_choices *c = ap_choices_create(s->ctx, s->p, NULL);
+	struct ap_options *c = ap_options_create(s->ctx, s->p, NULL);
 	int64_t most = 0;
 
 	for (int32_t i = 0; i < s->p->nstage; i++) {
-		int64_t excess = ap_choices_bytes(c, i, none) - s->p->capacity_bytes[i];
+		int64_t excess = ap_options_bytes(c, i, none) - s->p->capacity_bytes[i];
 
 		most = excess > most ? excess : most;
 	}
@@ -292,7 +292,7 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 static double bound_of(struct ap_ctx *ctx, const struct ap_partition *p, uint32_t from, uint32_t to)
 {
 	int32_t n = p->nstage * p->nsegment;
-	struct ap_choices *c = ap_choices_create(ctx, p, NULL);
+	struct ap_options *c = ap_options_create(ctx, p, NULL);
 	struct ap_replay *replay = ap_replay_create(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro);
 	struct ap_lattice *l = ap_lattice_create(ctx, p, c, replay, from, to);
 	struct ap_lattice_walk walk = {AP_NEW_N(ctx->arena, int32_t, n + 1), AP_NEW_N(ctx->arena, uint32_t,
@@ -310,7 +310,7 @@ static double bound_of(struct ap_ctx *ctx, const struct ap_partition *p, uint32_
 		if (!ap_lattice_is_cut(l))
 			bound = even > bound ? even : bound;
 	}
-	return (double)bound * ap_choices_tick_s(c) - ap_choices_error_s(c);
+	return (double)bound * ap_options_tick_s(c) - ap_options_error_s(c);
 }
 
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)

@@ -69,12 +69,14 @@ static bool try_devices(struct ex_game *g, size_t device, uint32_t picks, struct
 	return good;
 }
 
-/* Does every operator have a kernel? */
+/* Does every operator have a kernel, and MindSpore an operator for it? It has none of Megatron's dispatchers. */
 static bool can_run(const struct ex_graph_sample *sample)
 {
 	struct fixture f;
 	bool can;
 
+	if (strstr(sample->text, "MoeDispatch"))
+		return false;
 	fixture_open(&f, 2, 4, "ascend910b");
 	fixture_graph(&f, sample->text);
 	can = !ex_graph_lacks(f.graph);
@@ -82,12 +84,12 @@ static bool can_run(const struct ex_graph_sample *sample)
 	return can;
 }
 
-/* A run of few cases takes some numbers of devices, others of another graph. */
-static bool is_taken(size_t device, const char *graph)
+/* A run of few cases takes some of the numbers of devices that a graph may have, others of another graph. */
+static bool is_taken(size_t place, const char *graph)
 {
 	uint64_t cases = ex_cases(200), stride = cases <= 200 ? 3 : 1;
 
-	return (device + ex_hash_text(graph)) % stride == 0;
+	return (place + ex_hash_text(graph)) % stride == 0;
 }
 
 static void try_route(const struct ex_graph_sample *sample, const struct ap_route *route, uint64_t seed,
@@ -99,8 +101,8 @@ static void try_route(const struct ex_graph_sample *sample, const struct ap_rout
 
 	snprintf(repeat, sizeof repeat, "test_routes=%s", sample->name);
 	g.repeat = repeat;
-	for (size_t i = 0; i < NDEVICES; i++)
-		if ((!sample->pinned || devices[i] % 2 == 0) && is_taken(i, sample->name))
+	for (size_t i = 0, place = 0; i < NDEVICES; i++)
+		if ((!sample->pinned || devices[i] % 2 == 0) && is_taken(place++, sample->name))
 			ck_assert_msg(try_devices(&g, i, picks, &sum), "%s of %s", sample->name, route->name);
 	printf("%s, %s: %" PRIu32 " completed, %" PRIu32 " refused; searches: %" PRIu32 " found, %" PRIu32
 		" none; %" PRIu32 " operators differ, %" PRIu32 " runs\n", sample->name, route->name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "partition/choices.h"
+#include "partition/options.h"
 
 #include <assert.h>
 #include <math.h>
@@ -19,7 +19,7 @@ struct chain { /* choices of the layers from one on, by their number */
 	AP_VEC(struct ap_part_choices) by_number;
 };
 
-struct ap_choices {
+struct ap_options {
 	struct ap_ctx *ctx;
 	const struct ap_partition *p;
 	const int64_t *number;
@@ -40,7 +40,7 @@ struct ap_choices {
 	AP_VEC(struct ap_part_choices) ranges;
 };
 
-static const struct ap_partition_row *row_of(const struct ap_choices *c, uint32_t cls, uint32_t degree,
+static const struct ap_partition_row *row_of(const struct ap_options *c, uint32_t cls, uint32_t degree,
 	uint32_t kind)
 {
 	return &c->p->cls[cls].row[degree * c->p->nkind + kind];
@@ -60,7 +60,7 @@ static double row_s(const struct ap_partition *p, const struct ap_partition_row 
 	}
 }
 
-static void lay_out(struct ap_choices *c)
+static void lay_out(struct ap_options *c)
 {
 	struct ap_arena *arena = c->ctx->arena;
 	int64_t n = ap_partition_layers(c->p);
@@ -84,7 +84,7 @@ static void lay_out(struct ap_choices *c)
 }
 
 /* More than a step of any plan takes. */
-static double most_s(const struct ap_choices *c)
+static double most_s(const struct ap_options *c)
 {
 	const struct ap_partition *p = c->p;
 	double sum = 0, send = 0;
@@ -115,7 +115,7 @@ static int64_t in_ticks(double s, double tick_s, bool *exact)
 	return (int64_t)ticks;
 }
 
-static void make_ticks(struct ap_choices *c)
+static void make_ticks(struct ap_options *c)
 {
 	const struct ap_partition *p = c->p;
 	struct ap_ticks *ticks = AP_NEW_N(c->ctx->arena, struct ap_ticks, p->nclass * p->ndegree * p->nkind);
@@ -143,13 +143,13 @@ static void make_ticks(struct ap_choices *c)
 		4 * (double)c->npart * (double)p->nmicro) * c->tick_s / 2;
 }
 
-static const struct ap_ticks *ticks_of(const struct ap_choices *c, uint32_t cls, uint32_t degree,
+static const struct ap_ticks *ticks_of(const struct ap_options *c, uint32_t cls, uint32_t degree,
 	uint32_t kind)
 {
 	return &c->ticks[(cls * c->p->ndegree + degree) * c->p->nkind + kind];
 }
 
-static void make_floors(struct ap_choices *c)
+static void make_floors(struct ap_options *c)
 {
 	struct ap_ticks *floor = AP_NEW_N(c->ctx->arena, struct ap_ticks,
 		c->p->ndegree * (size_t)(c->nlayer + 1));
@@ -188,7 +188,7 @@ static void hold_more(int64_t sum[AP_HELDS], const int64_t more[AP_HELDS], int64
 			sum[i] = more[i];
 }
 
-static void least_of_class(const struct ap_choices *c, uint32_t cls, int64_t bytes[AP_HELDS])
+static void least_of_class(const struct ap_options *c, uint32_t cls, int64_t bytes[AP_HELDS])
 {
 	for (uint32_t i = 0; i < c->p->ndegree * c->p->nkind; i++) {
 		int64_t own[AP_HELDS];
@@ -202,7 +202,7 @@ static void least_of_class(const struct ap_choices *c, uint32_t cls, int64_t byt
 }
 
 /* As many layers of the body as a part has at least, each as lean as any; and all at its end. */
-static void make_least(struct ap_choices *c)
+static void make_least(struct ap_options *c)
 {
 	struct ap_part_choice *least = AP_NEW_N(c->ctx->arena, struct ap_part_choice, c->npart);
 	int64_t leanest[AP_HELDS];
@@ -228,7 +228,7 @@ static void make_least(struct ap_choices *c)
 	c->least = least;
 }
 
-static void make_lean(struct ap_choices *c)
+static void make_lean(struct ap_options *c)
 {
 	struct ap_part_choice *lean = AP_NEW_N(c->ctx->arena, struct ap_part_choice, c->nlayer + 1);
 
@@ -245,11 +245,11 @@ static void make_lean(struct ap_choices *c)
 		c->is_free = c->is_free && c->p->capacity_bytes[s] == AP_NO_LIMIT;
 }
 
-struct ap_choices *ap_choices_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number)
+struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number)
 {
-	struct ap_choices *c = AP_NEW(ctx->arena, struct ap_choices);
+	struct ap_options *c = AP_NEW(ctx->arena, struct ap_options);
 
-	*c = (struct ap_choices){.ctx = ctx, .p = p, .number = number, .npart = p->nstage * p->nsegment,
+	*c = (struct ap_options){.ctx = ctx, .p = p, .number = number, .npart = p->nstage * p->nsegment,
 		.chain_id = ap_map_create(ctx->arena), .range_id = ap_map_create(ctx->arena)};
 	lay_out(c);
 	make_ticks(c);
@@ -260,38 +260,38 @@ struct ap_choices *ap_choices_create(struct ap_ctx *ctx, const struct ap_partiti
 	return c;
 }
 
-double ap_choices_tick_s(const struct ap_choices *c)
+double ap_options_tick_s(const struct ap_options *c)
 {
 	return c->tick_s;
 }
 
-double ap_choices_error_s(const struct ap_choices *c)
+double ap_options_error_s(const struct ap_options *c)
 {
 	return c->error_s;
 }
 
-int64_t ap_choices_send(const struct ap_choices *c, uint32_t degree)
+int64_t ap_options_send(const struct ap_options *c, uint32_t degree)
 {
-	bool exact;
+	bool exact = true;
 
 	return in_ticks(c->p->degree[degree].send_s, c->tick_s, &exact);
 }
 
-int64_t ap_choices_send_back(const struct ap_choices *c, uint32_t degree)
+int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree)
 {
-	bool exact;
+	bool exact = true;
 
 	return in_ticks(c->p->degree[degree].send_back_s, c->tick_s, &exact);
 }
 
 /* Layers of a part among all. */
-static void span(const struct ap_choices *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
+static void span(const struct ap_options *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
 {
 	*from = q == 0 ? 0 : c->nfirst + a;
 	*to = q + 1 == c->npart ? c->nlayer : c->nfirst + b;
 }
 
-struct ap_ticks ap_choices_floor(const struct ap_choices *c, int32_t q, uint32_t degree, int64_t a, int64_t b)
+struct ap_ticks ap_options_floor(const struct ap_options *c, int32_t q, uint32_t degree, int64_t a, int64_t b)
 {
 	const struct ap_ticks *sum = &c->floor[degree * (size_t)(c->nlayer + 1)];
 	struct ap_ticks out;
@@ -303,12 +303,12 @@ struct ap_ticks ap_choices_floor(const struct ap_choices *c, int32_t q, uint32_t
 	return out;
 }
 
-const struct ap_pipe *ap_choices_pipe(const struct ap_choices *c)
+const struct ap_pipe *ap_options_pipe(const struct ap_options *c)
 {
 	return &c->pipe;
 }
 
-double ap_choices_price(const struct ap_choices *c, uint32_t degree, uint32_t k)
+double ap_options_price(const struct ap_options *c, uint32_t degree, uint32_t k)
 {
 	const struct ap_partition_run *longest = NULL;
 	const struct ap_partition_row *a, *b;
@@ -329,12 +329,12 @@ double ap_choices_price(const struct ap_choices *c, uint32_t degree, uint32_t k)
 	return ticks / (double)(a->kept_bytes - b->kept_bytes);
 }
 
-static bool is_body(const struct ap_choices *c, int64_t layer)
+static bool is_body(const struct ap_options *c, int64_t layer)
 {
 	return layer >= c->nfirst && layer < c->nfirst + c->nbody;
 }
 
-static uint32_t first_kind(const struct ap_choices *c, uint32_t cls, uint32_t degree)
+static uint32_t first_kind(const struct ap_options *c, uint32_t cls, uint32_t degree)
 {
 	uint32_t k = 0;
 
@@ -344,7 +344,7 @@ static uint32_t first_kind(const struct ap_choices *c, uint32_t cls, uint32_t de
 }
 
 /* The kind by a uniform plan of the body's layer that is the i-th of its part. */
-static uint32_t uniform_kind(const struct ap_choices *c, int64_t i)
+static uint32_t uniform_kind(const struct ap_options *c, int64_t i)
 {
 	uint32_t k = c->p->nkind - 1;
 
@@ -432,7 +432,7 @@ static size_t keep_best(struct ap_part_choice *v, size_t n, bool bytes)
 }
 
 struct growing {
-	struct ap_choices *c;
+	struct ap_options *c;
 	uint32_t degree;
 	int64_t layer, nth; /* the layer that is added; the how manieth of the body in its part */
 	AP_VEC(struct ap_part_choice) v;
@@ -479,7 +479,7 @@ static void grow(struct growing *g, const struct ap_part_choice *to, uint32_t be
 	}
 }
 
-static void extend(struct ap_choices *c, uint32_t degree, int64_t layer, int64_t nth,
+static void extend(struct ap_options *c, uint32_t degree, int64_t layer, int64_t nth,
 	const struct ap_part_choices *from,
 	struct ap_part_choices *out)
 {
@@ -506,7 +506,7 @@ static void extend(struct ap_choices *c, uint32_t degree, int64_t layer, int64_t
 }
 
 /* Layers of one run are those at its start. */
-static void shift(const struct ap_choices *c, int64_t *from, int64_t *to)
+static void shift(const struct ap_options *c, int64_t *from, int64_t *to)
 {
 	if (*from < *to && c->run_to[*from] >= *to) {
 		*to -= *from - c->run_from[*from];
@@ -514,13 +514,13 @@ static void shift(const struct ap_choices *c, int64_t *from, int64_t *to)
 	}
 }
 
-void ap_choices_range(const struct ap_choices *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
+void ap_options_range(const struct ap_options *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
 {
 	span(c, q, a, b, from, to);
 	shift(c, from, to);
 }
 
-static struct chain *chain_of(struct ap_choices *c, uint32_t degree, int64_t from)
+static struct chain *chain_of(struct ap_options *c, uint32_t degree, int64_t from)
 {
 	int64_t key[2] = {from, degree};
 	bool fresh;
@@ -538,14 +538,14 @@ static struct chain *chain_of(struct ap_choices *c, uint32_t degree, int64_t fro
 	return &c->chains.v[id];
 }
 
-static int64_t body_between(const struct ap_choices *c, int64_t from, int64_t to)
+static int64_t body_between(const struct ap_options *c, int64_t from, int64_t to)
 {
 	int64_t a = from > c->nfirst ? from : c->nfirst, end = c->nfirst + c->nbody, b = to < end ? to : end;
 
 	return b > a ? b - a : 0;
 }
 
-static const struct ap_part_choices *made_of(struct ap_choices *c, uint32_t degree, int64_t from, int64_t to)
+static const struct ap_part_choices *made_of(struct ap_options *c, uint32_t degree, int64_t from, int64_t to)
 {
 	struct chain *x;
 
@@ -562,7 +562,7 @@ static const struct ap_part_choices *made_of(struct ap_choices *c, uint32_t degr
 	return &x->by_number.v[to - from];
 }
 
-int64_t ap_choices_bytes(const struct ap_choices *c, int32_t stage, const struct ap_part_choice *const *part)
+int64_t ap_options_bytes(const struct ap_options *c, int32_t stage, const struct ap_part_choice *const *part)
 {
 	const struct ap_instants *x = &c->pipe.instants[stage];
 	int32_t nsegment = c->pipe.nsegment;
@@ -587,7 +587,7 @@ int64_t ap_choices_bytes(const struct ap_choices *c, int32_t stage, const struct
 }
 
 /* Could layers from..to - 1 fit part q's stage if each of them were as lean as can be? */
-static bool may_fit(const struct ap_choices *c, int32_t q, int64_t from, int64_t to)
+static bool may_fit(const struct ap_options *c, int32_t q, int64_t from, int64_t to)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
 	const struct ap_part_choice **part =
@@ -600,13 +600,13 @@ static bool may_fit(const struct ap_choices *c, int32_t q, int64_t from, int64_t
 	for (int k = 0; k < AP_HELD_ONCE; k++)
 		lean.bytes[k] = c->lean[to].bytes[k] - c->lean[from].bytes[k];
 	part[segment] = &lean;
-	bytes = ap_choices_bytes(c, stage, part);
+	bytes = ap_options_bytes(c, stage, part);
 	ap_arena_release(c->ctx->scratch, mark);
 	return bytes <= c->p->capacity_bytes[stage];
 }
 
 /* Those that fit; with one segment their bytes do not matter any more. */
-static void take_fitting(struct ap_choices *c, int32_t q, const struct ap_part_choices *all,
+static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_choices *all,
 	struct ap_part_choices *out)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
@@ -619,7 +619,7 @@ static void take_fitting(struct ap_choices *c, int32_t q, const struct ap_part_c
 	ap_schedule_spot(c->pipe.scheduler, c->pipe.nstage, q, &stage, &segment);
 	for (uint32_t i = 0; i < all->n; i++) {
 		part[segment] = &all->v[i];
-		if (ap_choices_bytes(c, stage, part) <= c->p->capacity_bytes[stage])
+		if (ap_options_bytes(c, stage, part) <= c->p->capacity_bytes[stage])
 			v[n++] = all->v[i];
 	}
 	if (c->pipe.nsegment == 1)
@@ -629,14 +629,14 @@ static void take_fitting(struct ap_choices *c, int32_t q, const struct ap_part_c
 	ap_arena_release(c->ctx->scratch, mark);
 }
 
-const struct ap_part_choices *ap_choices_of(struct ap_choices *c, int32_t q, uint32_t degree, int64_t a,
+const struct ap_part_choices *ap_options_of(struct ap_options *c, int32_t q, uint32_t degree, int64_t a,
 	int64_t b)
 {
 	int64_t key[4] = {0, 0, q, degree};
 	bool fresh;
 	ap_id id;
 
-	ap_choices_range(c, q, a, b, &key[0], &key[1]);
+	ap_options_range(c, q, a, b, &key[0], &key[1]);
 	id = ap_map_put(c->range_id, key, sizeof key, &fresh);
 	if (fresh) {
 		struct ap_part_choices x = {0};
@@ -648,7 +648,7 @@ const struct ap_part_choices *ap_choices_of(struct ap_choices *c, int32_t q, uin
 	return &c->ranges.v[id];
 }
 
-void ap_choices_kinds(struct ap_choices *c, int32_t q, uint32_t degree, int64_t a, int64_t b,
+void ap_options_kinds(struct ap_options *c, int32_t q, uint32_t degree, int64_t a, int64_t b,
 	const struct ap_part_choice *choice, uint32_t *kind)
 {
 	uint32_t self = choice->self;

@@ -3,8 +3,8 @@
  * How the layers of a part can run: for a part and a range of the body, what no other choice of kinds is
  * better than in every time and every byte. Times are whole ticks, so that sums are exact in any order.
  */
-#ifndef AP_PARTITION_CHOICES_H
-#define AP_PARTITION_CHOICES_H
+#ifndef AP_PARTITION_OPTIONS_H
+#define AP_PARTITION_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,40 +29,40 @@ struct ap_part_choices {
 	bool cut; /* there are more than are kept: the fastest in each way of counting may be missing */
 };
 
-struct ap_choices; /* made on demand, kept */
+struct ap_options; /* made on demand, kept */
 
 /* number: [nkind] of a uniform plan; NULL otherwise. */
-struct ap_choices *ap_choices_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number);
+struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number);
 
-double ap_choices_tick_s(const struct ap_choices *c); /* a power of two */
-double ap_choices_error_s(const struct ap_choices *c); /* by which rounding moves an objective at most */
-int64_t ap_choices_send(const struct ap_choices *c, uint32_t degree);
-int64_t ap_choices_send_back(const struct ap_choices *c, uint32_t degree);
+double ap_options_tick_s(const struct ap_options *c); /* a power of two */
+double ap_options_error_s(const struct ap_options *c); /* by which rounding moves an objective at most */
+int64_t ap_options_send(const struct ap_options *c, uint32_t degree);
+int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree);
 
 /* Ranges with the same *from and *to have the same choices. */
-void ap_choices_range(const struct ap_choices *c, int32_t q, int64_t a, int64_t b, int64_t *from,
+void ap_options_range(const struct ap_options *c, int32_t q, int64_t a, int64_t b, int64_t *from,
 	int64_t *to);
 
 /* Of part q with layers a .. b - 1 of the body in a degree: those with which its stage fits if all other
  * parts of that hold as little as any can. */
-const struct ap_part_choices *ap_choices_of(struct ap_choices *c, int32_t q, uint32_t degree, int64_t a,
+const struct ap_part_choices *ap_options_of(struct ap_options *c, int32_t q, uint32_t degree, int64_t a,
 	int64_t b);
 
 /* Writes the kinds of one of these into kind, [layers of all runs]. */
-void ap_choices_kinds(struct ap_choices *c, int32_t q, uint32_t degree, int64_t a, int64_t b,
+void ap_options_kinds(struct ap_options *c, int32_t q, uint32_t degree, int64_t a, int64_t b,
 	const struct ap_part_choice *choice, uint32_t *kind);
 
 /* Bytes of a stage with part[segment]; parts that are NULL hold as little as any can. */
-int64_t ap_choices_bytes(const struct ap_choices *c, int32_t stage, const struct ap_part_choice *const *part);
+int64_t ap_options_bytes(const struct ap_options *c, int32_t stage, const struct ap_part_choice *const *part);
 
-const struct ap_pipe *ap_choices_pipe(const struct ap_choices *c);
+const struct ap_pipe *ap_options_pipe(const struct ap_options *c);
 
 /* Ticks per byte of one micro-batch in flight at which kind k and the one before it cost the same, for the
  * layers of the body's longest run; 0: one of them is never better. */
-double ap_choices_price(const struct ap_choices *c, uint32_t degree, uint32_t k);
+double ap_options_price(const struct ap_options *c, uint32_t degree, uint32_t k);
 
 /* Each time on its own in the quickest kind: of all layers of part q from a to b - 1. O(1). */
-struct ap_ticks ap_choices_floor(const struct ap_choices *c, int32_t q, uint32_t degree, int64_t a,
+struct ap_ticks ap_options_floor(const struct ap_options *c, int32_t q, uint32_t degree, int64_t a,
 	int64_t b);
 
 #endif
