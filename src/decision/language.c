@@ -34,9 +34,10 @@ const struct ap_executor_language *ap_executor_language_at(size_t i)
 
 const struct ap_executor_language *ap_executor_language_of(const char *route)
 {
-	for (size_t i = 0; i < AP_COUNT(languages); i++)
-		if (!strcmp(languages[i].route, route))
-			return &languages[i];
-	assert(!"every route has a language");
-	return NULL;
+	size_t i = 0;
+
+	while (i < AP_COUNT(languages) && strcmp(languages[i].route, route) != 0)
+		i++;
+	assert(i < AP_COUNT(languages));
+	return &languages[i];
 }

@@ -255,8 +255,9 @@ END_TEST
 
 START_TEST(hybrids_of_a_space)
 {
-	static const char *const texts[] = {"tp=1,pp=2,sp=0,cp_algo=ring,layers=3,4", "tp=1,pp=2,sp=0,cp_algo=all-to-all,"
-		"layers=3,4", "tp=1,pp=2,sp=1,cp_algo=ring,layers=3,4", "tp=1,pp=2,sp=1,cp_algo=all-to-all,layers=3,4",
+	static const char *const texts[] = {
+		"tp=1,pp=2,sp=0,cp_algo=ring,layers=3,4", "tp=1,pp=2,sp=0,cp_algo=all-to-all,layers=3,4",
+		"tp=1,pp=2,sp=1,cp_algo=ring,layers=3,4", "tp=1,pp=2,sp=1,cp_algo=all-to-all,layers=3,4",
 		"tp=4,pp=2,sp=0,cp_algo=ring,layers=3,4", "tp=4,pp=2,sp=0,cp_algo=all-to-all,layers=3,4",
 		"tp=4,pp=2,sp=1,cp_algo=ring,layers=3,4", "tp=4,pp=2,sp=1,cp_algo=all-to-all,layers=3,4"};
 	struct ap_ctx ctx = ctx_create(false);
