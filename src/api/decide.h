@@ -59,9 +59,18 @@ void ap_decision_settings(struct ap_ctx *ctx, const struct ap_settings *set, con
 const char *ap_decision_words(struct ap_ctx *ctx, const struct ap_decision *j,
 	const struct ap_decision_point *p);
 
+/*
+ * Where the executor can be told the cut of each operator, and no hybrid was asked for, searches cuts
+ * under the settings of the fastest hybrids, within the memory less headroom; a search ends at a fraction of
+ * the usual work unless the settings say how much. True if a plan is faster than the best hybrid: *out are
+ * its settings, those of *trial but for degrees, *step_s its step. False leaves them alone.
+ */
+bool ap_decide_cuts(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	const struct ap_decision *d, struct ap_settings *out, double *step_s, uint32_t *trial);
+
 /* What a plan tells of its decision, in the run arena: of j, which has a best point.
  * O(points * dimensions). */
-const struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_settings *set,
+struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_decision *j);
 
 #endif

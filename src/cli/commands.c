@@ -74,17 +74,28 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 	return ap_out_commit(&run->to);
 }
 
-/* Decides the settings that are left open, and takes them for the rest of the run. AP_STOPPED: so far. */
+/* Decides the settings that are left open, and takes them for the rest of the run. AP_STOPPED: so far. *use:
+ * what then makes the plan. */
 static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, struct ap_settings *decided,
-	const struct ap_plan_joint **report)
+	const struct ap_plan_joint **report, unsigned *use)
 {
-	struct ap_decision joint;
-	enum ap_status st = ap_decide(&run->ctx, run->set, src, &joint);
+	struct ap_decision decision;
+	enum ap_status st = ap_decide(&run->ctx, run->set, src, &decision);
+	struct ap_plan_joint *told;
+	uint32_t trial;
+	double step_s;
 
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
-	ap_decision_settings(&run->ctx, run->set, &joint, &joint.trial[joint.best].point, decided);
-	*report = ap_decision_report(&run->ctx, run->set, &joint);
+	*use = AP_FOR_evaluate;
+	ap_decision_settings(&run->ctx, run->set, &decision, &decision.trial[decision.best].point, decided);
+	*report = told = ap_decision_report(&run->ctx, run->set, &decision);
+	if (st == AP_OK && ap_decide_cuts(&run->ctx, run->set, src, &decision, decided, &step_s,
+			&trial)) {
+		*use = AP_FOR_search;
+		told->cuts_s = step_s;
+		told->decided = ap_decision_words(&run->ctx, &decision, &decision.trial[trial].point);
+	}
 	run->to.set = decided;
 	return st;
 }
@@ -112,10 +123,9 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (set->min_devices)
 		return min_devices(run, &src);
 	if (use == AP_FOR_plan) {
-		early = decide(run, &src, &decided, &joint);
+		early = decide(run, &src, &decided, &joint, &use);
 		if (early != AP_OK && early != AP_STOPPED)
 			return early;
-		use = AP_FOR_evaluate;
 	}
 	if (ap_combine_asked(run->to.set)) {
 		st = ap_combine(&run->to, &src, &one, &p);

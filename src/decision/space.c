@@ -129,7 +129,8 @@ void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_choices stages = divisors(ctx, s->devices, s->layers && !s->pp.n ? s->layers : INT32_MAX,
 		&s->pp);
-	struct ap_choices micro = s->batch ? divisors(ctx, s->batch, INT32_MAX, &s->micro_batches)
+	struct ap_choices micro = s->batch ? divisors(ctx, s->batch, s->micro_batches.n ? INT32_MAX
+		: AP_DECISION_MOST_MICRO, &s->micro_batches)
 		: (struct ap_choices){.n = 1, .v = (const int64_t[]){1}};
 
 	for (size_t i = 0; i < stages.n; i++) {

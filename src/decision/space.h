@@ -10,6 +10,8 @@
 #include "base/ctx.h"
 #include "decision/language.h"
 
+#define AP_DECISION_MOST_MICRO 2048 /* micro-batches, where their number is not given */
+
 struct ap_decision_space {
 	const struct ap_executor_language *language;
 	int64_t devices, batch; /* batch 0: the graph has none */
@@ -36,8 +38,9 @@ struct ap_decision_point {
 /*
  * Emits the points of a space, in the order in which equals are preferred: by stages, segments,
  * micro-batches, level, recomputation, then tp, cp, ep. dp * tp * cp * pp are the devices,
- * dp * mbs * micro_batches the batch. Layers divide evenly into parts, unless there are fewer than stages or
- * stages are given; segments are as many as the scheduler takes. O(points * divisors).
+ * dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
+ * Layers divide evenly into parts, unless there are fewer than stages or stages are given; segments are as
+ * many as the scheduler takes. O(points * divisors).
  */
 void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 	void (*emit)(void *user, const struct ap_decision_point *p), void *user);

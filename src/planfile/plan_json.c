@@ -991,6 +991,8 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 	ap_jw_kbool(w, "complete", j->complete);
 	ap_jw_knum(w, "step_time_s", j->step_s);
 	ap_jw_knum(w, "step_bound_s", j->bound_s);
+	if (j->cuts_s > 0)
+		ap_jw_knum(w, "searched_s", j->cuts_s);
 	ap_jw_knum(w, "headroom_percent", j->headroom);
 	ap_jw_kint(w, "usable_bytes", j->usable_bytes);
 	ap_jw_kint(w, "combinations", j->n);

@@ -472,6 +472,11 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 	if (!j)
 		return;
 	line(out, "decided", "%s", j->decided);
+	if (j->cuts_s > 0) {
+		ap_str_addf(out, "%-18severy operator by itself, in the stages of a near hybrid: ", "cut");
+		ap_summary_percent(out, j->step_s - j->cuts_s, j->step_s);
+		ap_str_add(out, " less than the best hybrid\n");
+	}
 	if (*j->given)
 		line(out, "given", "%s", j->given);
 	ap_str_addf(out, "%-18s%" PRIu32 " combinations: %" PRIu32 " priced, of which %" PRIu32 " fit; "
