@@ -635,6 +635,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		run_round(&r);
 		ap_arena_release(ctx->scratch, mark);
 	}
+	out->sequence = sequence_of(in.loaded);
 	out->n = (uint32_t)d.trials.n;
 	out->trial = d.trials.v;
 	out->bound_s = INFINITY;
@@ -680,6 +681,82 @@ const char *ap_decision_words(struct ap_ctx *ctx, const struct ap_decision *j,
 	if (p->level)
 		ap_str_addf(&s, " level%d", p->level);
 	return s.s;
+}
+
+/* ---- numbers of devices ---- */
+
+#define HOURS 3600.0
+
+/* Seconds of the training; 0: --tokens does not say. */
+static double training_s(const struct ap_settings *set, const struct ap_decision *d)
+{
+	double tokens = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1);
+
+	return ap_setting_given(set, AP_SET_tokens) && tokens > 0
+		? (double)set->tokens / tokens * d->trial[d->best].step_s : 0;
+}
+
+/* Does the best plan keep the limits of time? */
+static bool is_in_time(const struct ap_settings *set, const struct ap_decision *d)
+{
+	return (!ap_setting_given(set, AP_SET_max_step_time) ||
+		d->trial[d->best].step_s <= set->max_step_time) &&
+		(!ap_setting_given(set, AP_SET_deadline) || training_s(set, d) <= set->deadline);
+}
+
+static enum ap_status too_slow(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *d)
+{
+	char step[32];
+
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "plan",
+		"no plan keeps %s: the shortest step is %s, of %s on %" PRId64 " devices",
+		ap_setting_said(ctx, set, ap_setting_given(set, AP_SET_max_step_time) ? AP_SET_max_step_time
+			: AP_SET_deadline), ap_format_seconds(d->trial[d->best].step_s, step),
+		ap_decision_words(ctx, d, &d->trial[d->best].point), d->space.devices);
+}
+
+enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_decided *out)
+{
+	const struct ap_choices *numbers = set->among[AP_SET_device_num];
+	bool limited = ap_setting_given(set, AP_SET_max_step_time) || ap_setting_given(set, AP_SET_deadline);
+	size_t n = numbers ? numbers->n : 1, best = n, fastest = n;
+	struct ap_settings *each = AP_NEW_N(ctx->arena, struct ap_settings, n);
+	struct ap_decision *d = AP_NEW_N(ctx->arena, struct ap_decision, n);
+	enum ap_status early = AP_OK, first = AP_OK;
+
+	if (numbers && numbers->any)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: expected numbers, such as "
+			"8..1024", ap_setting_said(ctx, set, AP_SET_device_num));
+	for (size_t i = 0; i < n; i++) {
+		struct ap_ctx own = n > 1 ? ap_diag_apart(ctx) : *ctx;
+		enum ap_status st;
+
+		each[i] = *set;
+		if (numbers)
+			ap_setting_pick(&each[i], AP_SET_device_num, i);
+		d[i].best = AP_NONE;
+		st = ap_decide(&own, &each[i], src, &d[i]);
+		if (st == AP_STOPPED || st == AP_LIMIT)
+			early = AP_STOPPED;
+		if (st != AP_OK && st != AP_STOPPED) {
+			if (n == 1)
+				return st;
+			first = first == AP_OK ? st : first;
+			d[i].best = AP_NONE;
+			continue;
+		}
+		if (fastest == n || d[i].trial[d[i].best].step_s < d[fastest].trial[d[fastest].best].step_s)
+			fastest = i;
+		if (limited ? best == n && is_in_time(set, &d[i]) : fastest == i)
+			best = i;
+	}
+	*out = (struct ap_decided){n, each, d, best};
+	if (fastest == n)
+		return ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan",
+			"%s: with none of these numbers there is a plan that fits",
+			ap_setting_said(ctx, set, AP_SET_device_num));
+	return best == n ? too_slow(ctx, set, &d[fastest]) : early;
 }
 
 /* ---- cuts of single operators ---- */
@@ -892,9 +969,73 @@ static const char *given(struct ap_ctx *ctx, const struct ap_settings *set)
 	return s.s;
 }
 
-struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_decision *j)
+/* Lists the numbers of devices. */
+static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *out)
 {
+	struct ap_plan_machine *row = AP_NEW_N(ctx->arena, struct ap_plan_machine, all->n);
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct ap_decision *d = &all->decision[i];
+		const struct ap_settings *set = &all->set[i];
+		const struct ap_decision_trial *best = d->best == AP_NONE ? NULL : &d->trial[d->best];
+
+		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices : set->device_num,
+			.taken = i == all->taken};
+		if (!best)
+			continue;
+		row[i].decided = ap_decision_words(ctx, d, &best->point);
+		row[i].step_s = best->step_s;
+		row[i].memory_bytes = best->memory_bytes;
+		row[i].rate = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1) /
+			best->step_s / (double)d->space.devices;
+		out->unit = d->sequence ? "tokens" : "samples";
+		row[i].days = training_s(set, d) / (24 * HOURS);
+		if (ap_setting_given(set, AP_SET_price))
+			row[i].cost = training_s(set, d) / HOURS * (double)d->space.devices * set->price;
+	}
+	out->nmachine = (uint32_t)all->n;
+	out->machine = row;
+}
+
+/* What was rejected, by reason, with what comes next to the plan. */
+static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struct ap_plan_joint *out)
+{
+	const struct ap_decision_trial *large = NULL, *slow = NULL, *refused = NULL;
+	AP_VEC(const char *) list = {0};
+	char bytes[32], step[32];
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct ap_decision_trial *t = &d->trial[i];
+
+		if (t->verdict == AP_DECISION_TOO_LARGE && t->memory_bytes > 0 &&
+			(!large || t->memory_bytes < large->memory_bytes))
+			large = t;
+		if (t->verdict == AP_DECISION_BOUNDED && (!slow || t->bound_s < slow->bound_s))
+			slow = t;
+		if (t->verdict == AP_DECISION_REFUSED && !refused)
+			refused = t;
+	}
+	if (large)
+		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " need too much memory: "
+			"next is %s, short by %s", d->count[AP_DECISION_TOO_LARGE],
+			ap_decision_words(ctx, d, &large->point),
+			ap_format_bytes(large->memory_bytes - d->usable_bytes, bytes)));
+	if (slow)
+		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " are slower by a bound: "
+			"next is %s, at least %s", d->count[AP_DECISION_BOUNDED],
+			ap_decision_words(ctx, d, &slow->point), ap_format_seconds(slow->bound_s, step)));
+	if (refused)
+		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " cannot be: such as %s: %s",
+			d->count[AP_DECISION_REFUSED], ap_decision_words(ctx, d, &refused->point),
+			refused->why));
+	out->nrejected = (uint32_t)list.n;
+	out->rejected = list.v;
+}
+
+struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_decided *all)
+{
+	const struct ap_decision *j = &all->decision[all->taken];
+	const struct ap_settings *set = &all->set[all->taken];
 	struct ap_plan_joint *out = AP_NEW(ctx->arena, struct ap_plan_joint);
 	const struct ap_decision_trial *best = &j->trial[j->best];
 
@@ -906,5 +1047,8 @@ struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_set
 		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
 	find_top(ctx, j, set->top, out);
 	find_instead(ctx, j, out);
+	if (set->rejected)
+		list_rejected(ctx, j, out);
+	list_machines(ctx, all, out);
 	return out;
 }

@@ -42,6 +42,15 @@ struct ap_decision {
 	double headroom; /* per cent of a device's usable memory that stays free */
 	int64_t usable_bytes; /* of a device, less that */
 	bool complete; /* not stopped */
+	int64_t sequence; /* tokens of a sample; 0: the graph has none */
+};
+
+/* Decisions for several numbers of devices. */
+struct ap_decided {
+	size_t n; /* at least 1 */
+	const struct ap_settings *set; /* [n] the settings, with that number */
+	const struct ap_decision *decision; /* [n] best AP_NONE: nothing fits */
+	size_t taken;
 };
 
 /*
@@ -50,6 +59,13 @@ struct ap_decision {
  */
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, struct ap_decision *out);
+
+/*
+ * The same for each number of devices that --device-num has. Taken is the shortest step; under
+ * --max-step-time or --deadline the fewest devices that keep it, and AP_INFEASIBLE, reported, if none do.
+ */
+enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_decided *out);
 
 /* The settings of a point: set, with all that the point decides. */
 void ap_decision_settings(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *j,
@@ -68,9 +84,7 @@ const char *ap_decision_words(struct ap_ctx *ctx, const struct ap_decision *j,
 bool ap_decide_cuts(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
 	const struct ap_decision *d, struct ap_settings *out, double *step_s, uint32_t *trial);
 
-/* What a plan tells of its decision, in the run arena: of j, which has a best point.
- * O(points * dimensions). */
-struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_decision *j);
+/* What a plan tells of the decision that was taken, in the run arena. O(points * dimensions). */
+struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_decided *all);
 
 #endif

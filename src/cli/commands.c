@@ -79,22 +79,25 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, struct ap_settings *decided,
 	const struct ap_plan_joint **report, unsigned *use)
 {
-	struct ap_decision decision;
-	enum ap_status st = ap_decide(&run->ctx, run->set, src, &decision);
+	struct ap_decided all;
+	enum ap_status st = ap_decide_devices(&run->ctx, run->set, src, &all);
+	const struct ap_decision *decision;
+	const struct ap_settings *set;
 	struct ap_plan_joint *told;
 	uint32_t trial;
 	double step_s;
 
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
+	decision = &all.decision[all.taken];
+	set = &all.set[all.taken];
 	*use = AP_FOR_evaluate;
-	ap_decision_settings(&run->ctx, run->set, &decision, &decision.trial[decision.best].point, decided);
-	*report = told = ap_decision_report(&run->ctx, run->set, &decision);
-	if (st == AP_OK && ap_decide_cuts(&run->ctx, run->set, src, &decision, decided, &step_s,
-			&trial)) {
+	ap_decision_settings(&run->ctx, set, decision, &decision->trial[decision->best].point, decided);
+	*report = told = ap_decision_report(&run->ctx, &all);
+	if (st == AP_OK && ap_decide_cuts(&run->ctx, set, src, decision, decided, &step_s, &trial)) {
 		*use = AP_FOR_search;
 		told->cuts_s = step_s;
-		told->decided = ap_decision_words(&run->ctx, &decision, &decision.trial[trial].point);
+		told->decided = ap_decision_words(&run->ctx, decision, &decision->trial[trial].point);
 	}
 	run->to.set = decided;
 	return st;

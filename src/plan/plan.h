@@ -209,6 +209,18 @@ struct ap_plan_joint {
 	int64_t usable_bytes; /* of a device, less that */
 	uint32_t n, evaluated; /* combinations; those whose plans were made */
 	uint32_t fit, too_large, refused, slower, open; /* of n; slower: by a bound */
+	uint32_t nrejected;
+	const char *const *rejected; /* by reason: how many, and what would be next */
+	const char *unit; /* of rates: "tokens", "samples" */
+	uint32_t nmachine;
+	const struct ap_plan_machine { /* numbers of devices that were decided among, or the one there is */
+		int64_t devices;
+		const char *decided; /* NULL: nothing fits */
+		double step_s, rate; /* units a second of a device */
+		int64_t memory_bytes;
+		double days, cost; /* of the training; 0: no tokens, or no price, are given */
+		bool taken;
+	} *machine;
 	uint32_t ntop;
 	const struct ap_plan_decision { /* the fastest, the one taken first */
 		const char *decided;

@@ -1002,6 +1002,25 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 	ap_jw_kint(w, "slower", j->slower);
 	ap_jw_kint(w, "refused", j->refused);
 	ap_jw_kint(w, "open", j->open);
+	ap_jw_karr(w, "devices");
+	for (uint32_t i = 0; i < j->nmachine; i++) {
+		const struct ap_plan_machine *m = &j->machine[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kint(w, "devices", m->devices);
+		if (m->decided) {
+			ap_jw_kstr(w, "decided", m->decided);
+			ap_jw_knum(w, "step_time_s", m->step_s);
+			ap_jw_kint(w, "memory_bytes", m->memory_bytes);
+			ap_jw_knum(w, "units_per_s", m->rate);
+		}
+		if (m->days > 0)
+			ap_jw_knum(w, "days", m->days);
+		if (m->cost > 0)
+			ap_jw_knum(w, "cost", m->cost);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
 	ap_jw_karr(w, "fastest");
 	for (uint32_t i = 0; i < j->ntop; i++) {
 		ap_jw_obj_flat(w);

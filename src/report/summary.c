@@ -464,6 +464,35 @@ static void add_more(struct ap_str *out, double s, double of_s)
 	ap_summary_percent(out, s - of_s, of_s);
 }
 
+/* Numbers of devices, and what training takes. */
+static void add_machines(struct ap_str *out, const struct ap_plan_joint *j)
+{
+	char buf[32];
+
+	if (j->nmachine == 1 && j->machine->days <= 0)
+		return;
+	ap_str_addf(out, "\ndevices, step, memory, %s/s of a device", j->unit);
+	ap_str_add(out, j->machine[j->nmachine - 1].days > 0 ? ", days, device hours, cost:\n" : ":\n");
+	for (uint32_t i = 0; i < j->nmachine; i++) {
+		const struct ap_plan_machine *m = &j->machine[i];
+		const double rest[] = {m->rate, m->days, m->days * 24 * (double)m->devices, m->cost};
+
+		if (!m->decided) {
+			ap_str_addf(out, "%8" PRId64 "   nothing fits\n", m->devices);
+			continue;
+		}
+		ap_str_addf(out, "%8" PRId64 " %c %10s  ", m->devices, m->taken ? '*' : ' ',
+			ap_format_seconds(m->step_s, buf));
+		ap_str_addf(out, "%10s", ap_format_bytes(m->memory_bytes, buf));
+		for (int k = 0; k < 4; k++)
+			if (rest[k] > 0) {
+				ap_str_add(out, "  ");
+				add_tenths(out, rest[k]);
+			}
+		ap_str_addf(out, "  %s\n", m->decided);
+	}
+}
+
 /* What was decided, among what, and what other decisions would cost. */
 static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 {
@@ -485,6 +514,8 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 	if (j->open)
 		ap_str_addf(out, ", %" PRIu32 " were not looked at", j->open);
 	ap_str_addc(out, '\n');
+	for (uint32_t i = 0; i < j->nrejected; i++)
+		line(out, i ? "" : "rejected", "%s", j->rejected[i]);
 	line(out, "memory to fill", "%s of a device", ap_format_bytes(j->usable_bytes, usable));
 	for (uint32_t i = 0; i < j->ninstead; i++) {
 		const struct ap_plan_instead *o = &j->instead[i];
@@ -494,6 +525,7 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 		add_more(out, o->step_s, j->step_s);
 		ap_str_add(out, o->least_s < o->step_s ? ", of those priced\n" : "\n");
 	}
+	add_machines(out, j);
 	ap_str_add(out, "\nthe fastest:\n");
 	for (uint32_t i = 0; i < j->ntop; i++) {
 		char step[32], bytes[32];
