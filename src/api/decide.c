@@ -375,12 +375,18 @@ static double least_bytes(const struct kin *k, const struct ap_decision_point *p
 	return (k->static_bytes * share + k->kept_bytes * first_holds(p)) / (double)p->pp;
 }
 
-/* Seconds that a step takes at least, but for the exchange of gradients and the update. */
-static double least_s(double pass_s, const struct ap_decision_point *p)
+/* Seconds that a step takes at least, but for the exchange of gradients and the update: the mean stage works
+ * on all micro-batches, and one of them goes through all stages and back. Where layers are dealt evenly, and
+ * the last stage, which has the head, is none of the shorter ones, it also waits while the pipeline fills and
+ * drains by parts. Gradients of weights that have a pass of their own fill that. */
+static double least_s(double pass_s, const struct ap_decision_point *p, int64_t layers)
 {
-	double fill = (double)(p->pp - 1) / (double)p->vpp;
+	double mean = pass_s / (double)p->pp, m = (double)p->micro_batches;
 
-	return pass_s / (double)p->pp * ((double)p->micro_batches + fill);
+	if (ap_scheduler_at((size_t)p->scheduler)->splits)
+		return mean * m;
+	return layers && layers % p->pp == 0 ? mean * (m + (double)(p->pp - 1) / (double)p->vpp)
+		: fmax(mean * m, p->vpp > 1 ? 0 : pass_s);
 }
 
 enum { WHY_BYTES = 200 };
@@ -528,7 +534,8 @@ static void pick(struct deciding *d, struct round *r)
 			continue;
 		}
 		takes_s = pass_s(d, k, t->point.dp * t->point.cp);
-		t->bound_s = d->timed && takes_s > 0 ? least_s(takes_s, &t->point) : 0;
+		t->bound_s = d->timed && takes_s > 0 ? least_s(takes_s, &t->point, d->out->space.layers)
+			: 0;
 		if (t->bound_s >= best_s) {
 			t->verdict = AP_DECISION_BOUNDED;
 			continue;

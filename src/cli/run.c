@@ -46,8 +46,8 @@ struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const
 /* From these phases on, the run can be stopped and still has something to write. */
 static void on_phase(void *user, const char *name)
 {
-	static const char *const stoppable[] = {"planning", "evaluating", "solving",
-		"trying numbers of devices"};
+	static const char *const stoppable[] = {"planning", "evaluating", "solving", "deciding",
+		"cutting", "trying numbers of devices"};
 
 	ap_run_phase(user, name);
 	for (size_t i = 0; i < AP_COUNT(stoppable); i++)

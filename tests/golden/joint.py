@@ -9,6 +9,7 @@ the same for any number of jobs. AP_CASES: combinations per network; AP_SEED: th
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ RUNS = [
     ("llama", "torchtitan", "h100", 8, None),
     ("llama", "mindformers", "ascend910b", 16, "3GB"),
     ("mixtral", "megatron", "a100-80", 8, None),
+    ("gpt", "generic", "h100", 8, None),
     ("resnet", "generic", "a100-80", 4, None),  # BatchNorm: one micro-batch
 ]
 
@@ -168,5 +170,19 @@ with tempfile.TemporaryDirectory() as folder:
     if words.get("tp") not in ("1", "2") or words.get("pp") not in ("2", "4") or \
             words.get("recompute") not in ("selective", "full") or joint["headroom_percent"] != 0:
         fault(f"values asked for: {joint}")
+    stopped = os.path.join(folder, "stopped.json")
+    with subprocess.Popen(
+            [program, "plan", os.path.join(os.path.dirname(__file__), "../../models/gpt3_175b.json"),
+             "--device-num", "1024", "--chip", "a100-80", "--executor", "megatron", "--plan-out", stopped],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as late:
+        try:
+            late.wait(4)
+        except subprocess.TimeoutExpired:
+            late.send_signal(signal.SIGTERM)
+            code = late.wait()
+            with open(stopped, encoding="utf-8") as file:
+                complete = json.load(file)["joint"]["complete"]
+            if code != 8 or complete or run("check", stopped)[0] != 0:
+                fault(f"told to stop: exit code {code}, complete {complete}")
 if faults:
     sys.exit(f"{len(faults)} faults; AP_SEED={seed}")
