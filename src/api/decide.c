@@ -7,6 +7,7 @@
 #include <string.h>
 #include <stdio.h>
 
+#include "api/points.h"
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/attempt.h"
@@ -23,174 +24,8 @@
 #include "pipeline/schedule.h"
 #include "route/route.h"
 
-enum { LEAST_TOKENS = 4096 }; /* of a rank, unless a number of parts of the sequence is asked for */
 enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
 enum { ROUND = 16 }; /* trials of a round, whatever the jobs */
-
-/* ---- the space that settings leave open ---- */
-
-/* What a setting may be; n 0: it is not given, or auto. */
-static struct ap_choices choices(struct ap_ctx *ctx, const struct ap_settings *set, enum ap_setting_id id,
-	int64_t value)
-{
-	if (!ap_setting_given(set, id))
-		return (struct ap_choices){.any = true};
-	if (set->among[id])
-		return *set->among[id];
-	return (struct ap_choices){.n = 1, .v = ap_arena_memdup(ctx->arena, &value, sizeof value)};
-}
-
-/* Levels of what is dealt; n 0: those of the executor. */
-static struct ap_choices levels(struct ap_ctx *ctx, const struct ap_settings *set)
-{
-	static const int64_t all[] = {0, 1, 2, 3};
-	struct ap_choices c = choices(ctx, set, AP_SET_optimizer_level, set->optimizer_level);
-	int64_t *v = AP_NEW_N(ctx->arena, int64_t, c.n);
-
-	if (!ap_setting_given(set, AP_SET_optimizer_level) &&
-		ap_setting_given(set, AP_SET_enable_parallel_optimizer))
-		return set->enable_parallel_optimizer ? (struct ap_choices){.n = 3, .v = all + 1}
-			: (struct ap_choices){.n = 1, .v = all};
-	for (size_t i = 0; i < c.n; i++)
-		v[i] = ap_setting_level((int)c.v[i]);
-	c.n = ap_choices_sort(v, c.n);
-	c.v = v;
-	return c;
-}
-
-/* Experts of the graph: the most for each of which a product has a weight of its own; 0: none. */
-static int64_t experts_of(const struct ap_graph *g)
-{
-	int64_t most = 0;
-
-	for (ap_id i = 0; i < g->nnode; i++)
-		for (uint16_t k = 0; strstr(g->node[i].type, "Mat") && k < g->node[i].bound.nin; k++) {
-			const struct ap_tensor *t = &g->tensor[g->node[i].in[k]];
-
-			if (t->kind == AP_TENSOR_PARAM && t->shape.rank == 3 && t->shape.dim[0] > most)
-				most = t->shape.dim[0];
-		}
-	return most;
-}
-
-/* Tokens of a sample: the longest dimension of indices beside the batch; 0: none. */
-static int64_t sequence_of(const struct ap_graph *g)
-{
-	int64_t most = 0;
-
-	for (ap_id i = 0; i < g->ntensor; i++) {
-		const struct ap_tensor *t = &g->tensor[i];
-
-		if (t->kind != AP_TENSOR_INPUT || !(t->shape.dtype == AP_INT32 || t->shape.dtype == AP_INT64))
-			continue;
-		for (int d = 0; d < t->shape.rank; d++)
-			if (!(t->batch >> d & 1) && t->shape.dim[d] > most)
-				most = t->shape.dim[d];
-	}
-	return most;
-}
-
-static enum ap_status make_space(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s)
-{
-	struct ap_choices *keys[AP_HYBRID_KEYS] = {[AP_HYBRID_DP] = &s->dp, [AP_HYBRID_TP] = &s->tp,
-		[AP_HYBRID_CP] = &s->cp, [AP_HYBRID_EP] = &s->ep, [AP_HYBRID_ETP] = &s->etp,
-		[AP_HYBRID_SP] = &s->sp, [AP_HYBRID_MBS] = &s->mbs};
-	const struct ap_choices kinds = choices(ctx, set, AP_SET_recompute, 0);
-	struct ap_family_chain chain;
-	struct ap_hybrid_space h = {0};
-
-	ap_family_chain(ctx, in->graph, &chain);
-	*s = (struct ap_decision_space){.language = ap_executor_language_of(in->request.route->name),
-		.devices = in->topo->ndev, .batch = in->graph->batch, .layers = chain.n,
-		.experts = experts_of(in->graph), .most_tp = in->chip->server_devices,
-		.most_cp = sequence_of(in->graph) / LEAST_TOKENS,
-		.pp = choices(ctx, set, AP_SET_pipeline_stages, set->pipeline_stages),
-		.vpp = choices(ctx, set, AP_SET_pipeline_segments, set->pipeline_segments),
-		.micro_batches = choices(ctx, set, AP_SET_micro_batches, set->micro_batches),
-		.scheduler = choices(ctx, set, AP_SET_pipeline_scheduler, set->pipeline_scheduler),
-		.level = levels(ctx, set)};
-	if (s->most_cp < 1)
-		s->most_cp = 1;
-	if (set->hybrid)
-		AP_TRY(ap_hybrid_space_parse(ctx, set->hybrid, &h));
-	for (int k = 0; k < AP_HYBRID_KEYS; k++)
-		if (keys[k] && h.given[k] && !h.key[k].any) {
-			*keys[k] = h.key[k];
-			if (k == AP_HYBRID_TP || k == AP_HYBRID_CP)
-				*(k == AP_HYBRID_TP ? &s->most_tp : &s->most_cp) = s->devices;
-		}
-	if (!ap_setting_given(set, AP_SET_micro_batches) && !h.given[AP_HYBRID_MBS] &&
-		ap_sources_mix_batch(ctx, set, src)) {
-		static const int64_t whole[] = {1};
-
-		s->micro_batches = (struct ap_choices){.n = 1, .v = whole};
-	}
-	if (kinds.word) {
-		s->recompute = kinds.word;
-		s->nrecompute = kinds.n;
-	} else if (kinds.n) {
-		s->recompute = ap_arena_memdup(ctx->arena, &set->recompute, sizeof set->recompute);
-		s->nrecompute = 1;
-	} else {
-		s->recompute = s->language->recompute;
-		while (s->recompute[s->nrecompute])
-			s->nrecompute++;
-	}
-	return AP_OK;
-}
-
-/* ---- one point ---- */
-
-/* Gives a setting the text that was decided, whatever it was before. */
-static void decide(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id, const char *text)
-{
-	const struct ap_setting_row *row = ap_setting_at(id);
-	const char *why;
-	bool good;
-
-	ap_setting_unset(o, id);
-	good = ap_setting_give(ctx->arena, row, o, text, AP_FROM_OPTION,
-		ap_option_spelling(ctx->arena, "--", row), &why);
-	assert(good);
-	(void)good;
-}
-
-#define NUMBER(ctx, n) ap_arena_printf((ctx)->arena, "%" PRId64, (int64_t)(n))
-
-void ap_decision_settings(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *j,
-	const struct ap_decision_point *p, struct ap_settings *out)
-{
-	struct ap_str h;
-
-	*out = *set;
-	decide(ctx, out, AP_SET_pipeline_stages, NUMBER(ctx, p->pp));
-	decide(ctx, out, AP_SET_pipeline_segments, NUMBER(ctx, p->vpp));
-	decide(ctx, out, AP_SET_pipeline_scheduler, ap_scheduler_at((size_t)p->scheduler)->name);
-	decide(ctx, out, AP_SET_micro_batches, NUMBER(ctx, p->micro_batches));
-	decide(ctx, out, AP_SET_recompute, j->space.recompute[p->recompute]);
-	decide(ctx, out, AP_SET_enable_parallel_optimizer, p->level ? "true" : "false");
-	if (p->level)
-		decide(ctx, out, AP_SET_optimizer_level,
-			ap_arena_printf(ctx->arena, "level%d", p->level));
-	ap_str_init(&h, ctx->arena);
-	ap_str_addf(&h, "dp=%" PRId64 ",tp=%" PRId64, p->dp, p->tp);
-	if (p->cp > 1)
-		ap_str_addf(&h, ",cp=%" PRId64, p->cp);
-	if (p->ep > 1)
-		ap_str_addf(&h, ",ep=%" PRId64, p->ep);
-	if (p->ep > 1 && p->etp != p->tp)
-		ap_str_addf(&h, ",etp=%" PRId64, p->etp);
-	if (p->pp > 1)
-		ap_str_addf(&h, ",pp=%" PRId64, p->pp);
-	if (p->vpp > 1)
-		ap_str_addf(&h, ",vpp=%" PRId64, p->vpp);
-	if (p->sp)
-		ap_str_add(&h, ",sp=1");
-	if (p->mbs)
-		ap_str_addf(&h, ",mbs=%" PRId64, p->mbs);
-	decide(ctx, out, AP_SET_hybrid, h.s);
-}
 
 struct pass { /* of a micro-batch through all stages, forth and back */
 	double s;
@@ -260,7 +95,7 @@ static void try(struct trying *t)
 	struct ap_plan_maker *maker;
 	bool fits;
 
-	ap_decision_settings(ctx, t->set, t->joint, &t->trial->point, &o);
+	ap_points_settings(ctx, t->set, &t->joint->space, &t->trial->point, &o);
 	ap_settings_check(ctx, &o);
 	t->trial->verdict = AP_DECISION_REFUSED;
 	if (ap_diag_status(ctx->diag) != AP_OK ||
@@ -558,23 +393,6 @@ static void pick(struct deciding *d, struct round *r)
 	}
 }
 
-/* The settings without what is to be decided: of one stage, with which graph and machine are made. */
-static struct ap_settings undecided(struct ap_ctx *ctx, const struct ap_settings *set)
-{
-	struct ap_settings o = *set;
-
-	ap_setting_unset(&o, AP_SET_hybrid);
-	ap_setting_unset(&o, AP_SET_optimizer_level);
-	ap_setting_unset(&o, AP_SET_optimizer_weight_shard_size);
-	decide(ctx, &o, AP_SET_pipeline_stages, "1");
-	decide(ctx, &o, AP_SET_pipeline_segments, "1");
-	decide(ctx, &o, AP_SET_pipeline_scheduler, "1f1b");
-	decide(ctx, &o, AP_SET_micro_batches, "1");
-	decide(ctx, &o, AP_SET_recompute, "none");
-	decide(ctx, &o, AP_SET_enable_parallel_optimizer, "false");
-	return o;
-}
-
 /* Says why no point is a plan that fits. */
 static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 {
@@ -592,12 +410,13 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 	if (!least)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
 			"no combination of the settings is a plan%s%s%s%s", refused ? "; with " : "",
-			refused ? ap_decision_words(ctx, j, &refused->point) : "", refused ? ": " : "",
-			refused ? refused->why : "");
+			refused ? ap_points_words(ctx, &j->space, &refused->point) : "",
+			refused ? ": " : "", refused ? refused->why : "");
 	(void)ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
 		"none of %" PRIu32 " combinations of settings fits the memory: %s needs %s on a device, "
-		"%s are usable less headroom, %s are short", j->n, ap_decision_words(ctx, j, &least->point),
-		ap_format_bytes(least->memory_bytes, need), ap_format_bytes(j->usable_bytes, have),
+		"%s are usable less headroom, %s are short", j->n,
+		ap_points_words(ctx, &j->space, &least->point), ap_format_bytes(least->memory_bytes, need),
+		ap_format_bytes(j->usable_bytes, have),
 		ap_format_bytes(least->memory_bytes - j->usable_bytes, lack));
 	ap_diag_figure(ctx->diag, "needed_bytes", least->memory_bytes);
 	ap_diag_figure(ctx->diag, "usable_bytes", j->usable_bytes);
@@ -609,7 +428,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, struct ap_decision *out)
 {
 	struct deciding d = {.ctx = ctx, .set = set, .src = *src, .out = out};
-	struct ap_settings base = undecided(ctx, set);
+	struct ap_settings base = ap_points_undecided(ctx, set);
 	struct ap_inputs in;
 
 	*out = (struct ap_decision){.best = AP_NONE};
@@ -620,7 +439,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	d.timed = set->prune && !set->overlap_moe_expert_parallel_comm;
 	out->headroom = set->headroom < 0 ? USUAL_HEADROOM : set->headroom;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));
-	AP_TRY(make_space(ctx, set, src, &in, &out->space));
+	AP_TRY(ap_points_space(ctx, set, src, &in, &out->space));
 	ap_decision_each(ctx, &out->space, add, &d);
 	find_kins(&d);
 	d.own = AP_NEW_N(ctx->arena, struct ap_ctx, ctx->jobs);
@@ -642,7 +461,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		run_round(&r);
 		ap_arena_release(ctx->scratch, mark);
 	}
-	out->sequence = sequence_of(in.loaded);
+	out->sequence = ap_points_sequence(in.loaded);
 	out->n = (uint32_t)d.trials.n;
 	out->trial = d.trials.v;
 	out->bound_s = INFINITY;
@@ -659,111 +478,6 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 			"limit", "stopped before any plan was found");
 	out->bound_s = fmin(out->bound_s, out->trial[out->best].step_s);
 	return out->complete ? AP_OK : AP_STOPPED;
-}
-
-const char *ap_decision_words(struct ap_ctx *ctx, const struct ap_decision *j,
-	const struct ap_decision_point *p)
-{
-	struct ap_str s;
-
-	ap_str_init(&s, ctx->arena);
-	ap_str_addf(&s, "dp=%" PRId64 " tp=%" PRId64, p->dp, p->tp);
-	if (p->cp > 1)
-		ap_str_addf(&s, " cp=%" PRId64, p->cp);
-	if (p->ep > 1)
-		ap_str_addf(&s, " ep=%" PRId64, p->ep);
-	if (p->ep > 1 && p->etp != p->tp)
-		ap_str_addf(&s, " etp=%" PRId64, p->etp);
-	ap_str_addf(&s, " pp=%" PRId64, p->pp);
-	if (p->vpp > 1)
-		ap_str_addf(&s, " v=%" PRId64, p->vpp);
-	if (p->sp)
-		ap_str_add(&s, " sp=1");
-	if (p->mbs)
-		ap_str_addf(&s, " mbs=%" PRId64, p->mbs);
-	ap_str_addf(&s, " micro-batches=%" PRId64, p->micro_batches);
-	if (p->pp > 1)
-		ap_str_addf(&s, " %s", ap_scheduler_at((size_t)p->scheduler)->name);
-	ap_str_addf(&s, " recompute=%s", j->space.recompute[p->recompute]);
-	if (p->level)
-		ap_str_addf(&s, " level%d", p->level);
-	return s.s;
-}
-
-/* ---- numbers of devices ---- */
-
-#define HOURS 3600.0
-
-/* Seconds of the training; 0: --tokens does not say. */
-static double training_s(const struct ap_settings *set, const struct ap_decision *d)
-{
-	double tokens = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1);
-
-	return ap_setting_given(set, AP_SET_tokens) && tokens > 0
-		? (double)set->tokens / tokens * d->trial[d->best].step_s : 0;
-}
-
-/* Does the best plan keep the limits of time? */
-static bool is_in_time(const struct ap_settings *set, const struct ap_decision *d)
-{
-	return (!ap_setting_given(set, AP_SET_max_step_time) ||
-		d->trial[d->best].step_s <= set->max_step_time) &&
-		(!ap_setting_given(set, AP_SET_deadline) || training_s(set, d) <= set->deadline);
-}
-
-static enum ap_status too_slow(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *d)
-{
-	char step[32];
-
-	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "plan",
-		"no plan keeps %s: the shortest step is %s, of %s on %" PRId64 " devices",
-		ap_setting_said(ctx, set, ap_setting_given(set, AP_SET_max_step_time) ? AP_SET_max_step_time
-			: AP_SET_deadline), ap_format_seconds(d->trial[d->best].step_s, step),
-		ap_decision_words(ctx, d, &d->trial[d->best].point), d->space.devices);
-}
-
-enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, struct ap_decided *out)
-{
-	const struct ap_choices *numbers = set->among[AP_SET_device_num];
-	bool limited = ap_setting_given(set, AP_SET_max_step_time) || ap_setting_given(set, AP_SET_deadline);
-	size_t n = numbers ? numbers->n : 1, best = n, fastest = n;
-	struct ap_settings *each = AP_NEW_N(ctx->arena, struct ap_settings, n);
-	struct ap_decision *d = AP_NEW_N(ctx->arena, struct ap_decision, n);
-	enum ap_status early = AP_OK, first = AP_OK;
-
-	if (numbers && numbers->any)
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: expected numbers, such as "
-			"8..1024", ap_setting_said(ctx, set, AP_SET_device_num));
-	for (size_t i = 0; i < n; i++) {
-		struct ap_ctx own = n > 1 ? ap_diag_apart(ctx) : *ctx;
-		enum ap_status st;
-
-		each[i] = *set;
-		if (numbers)
-			ap_setting_pick(&each[i], AP_SET_device_num, i);
-		d[i].best = AP_NONE;
-		st = ap_decide(&own, &each[i], src, &d[i]);
-		if (st == AP_STOPPED || st == AP_LIMIT)
-			early = AP_STOPPED;
-		if (st != AP_OK && st != AP_STOPPED) {
-			if (n == 1)
-				return st;
-			first = first == AP_OK ? st : first;
-			d[i].best = AP_NONE;
-			continue;
-		}
-		if (fastest == n || d[i].trial[d[i].best].step_s < d[fastest].trial[d[fastest].best].step_s)
-			fastest = i;
-		if (limited ? best == n && is_in_time(set, &d[i]) : fastest == i)
-			best = i;
-	}
-	*out = (struct ap_decided){n, each, d, best};
-	if (fastest == n)
-		return ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan",
-			"%s: with none of these numbers there is a plan that fits",
-			ap_setting_said(ctx, set, AP_SET_device_num));
-	return best == n ? too_slow(ctx, set, &d[fastest]) : early;
 }
 
 /* ---- cuts of single operators ---- */
@@ -844,11 +558,12 @@ bool ap_decide_cuts(struct ap_ctx *ctx, const struct ap_settings *set, const str
 		struct cutting c = {.ctx = *ctx, .set = o, .src = src};
 		struct ap_arena *made;
 
-		ap_decision_settings(ctx, set, d, &d->trial[at[k]].point, o);
+		ap_points_settings(ctx, set, &d->space, &d->trial[at[k]].point, o);
 		ap_setting_unset(o, AP_SET_hybrid);
 		o->memory = d->usable_bytes;
 		if (!ap_setting_given(set, AP_SET_work_limit))
-			decide(ctx, o, AP_SET_work_limit, NUMBER(ctx, CUTS_WORK));
+			ap_points_give(ctx, o, AP_SET_work_limit,
+				ap_arena_printf(ctx->arena, "%" PRId64, CUTS_WORK));
 		c.ctx.phase = NULL;
 		if (!ap_attempt_apart(&c.ctx, search_cuts, NULL, &c, &made))
 			continue;
@@ -861,201 +576,4 @@ bool ap_decide_cuts(struct ap_ctx *ctx, const struct ap_settings *set, const str
 		}
 	}
 	return found;
-}
-
-/* ---- what is told of it ---- */
-
-/* What varies among points, as messages name it. */
-#define DIMENSIONS(X) \
-	X(pp, "pp") X(vpp, "v") X(tp, "tp") X(cp, "cp") X(ep, "ep") X(sp, "sp") X(mbs, "mbs") \
-	X(scheduler, "scheduler") X(recompute, "recompute") X(level, "level")
-#define VALUE_OF(field, name) \
-	static int64_t field##_of(const struct ap_decision_point *p) \
-	{ \
-		return (int64_t)p->field; \
-	}
-DIMENSIONS(VALUE_OF)
-#undef VALUE_OF
-
-static const struct dimension {
-	const char *name;
-	int64_t (*of)(const struct ap_decision_point *p);
-} dimensions[] = {
-#define ROW(field, name) {name, field##_of},
-	DIMENSIONS(ROW)
-#undef ROW
-};
-
-/* The value of a dimension, as options have it. */
-static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
-	const struct ap_decision_point *p, const struct dimension *dim)
-{
-	if (dim->of == scheduler_of)
-		return ap_scheduler_at((size_t)p->scheduler)->name;
-	if (dim->of == recompute_of)
-		return j->space.recompute[p->recompute];
-	if (dim->of == level_of)
-		return p->level ? ap_arena_printf(ctx->arena, "level%d", p->level) : "none";
-	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
-}
-
-/* The best of the plans that differ from the decided one in each dimension. */
-static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct ap_plan_joint *out)
-{
-	const struct ap_decision_trial *best = &j->trial[j->best];
-	AP_VEC(struct ap_plan_instead) list = {0};
-
-	for (size_t d = 0; d < AP_COUNT(dimensions); d++) {
-		const struct ap_decision_trial *other = NULL;
-		struct ap_plan_instead one = {.name = dimensions[d].name, .least_s = INFINITY};
-
-		for (uint32_t i = 0; i < j->n; i++) {
-			const struct ap_decision_trial *t = &j->trial[i];
-
-			if (dimensions[d].of(&t->point) == dimensions[d].of(&best->point))
-				continue;
-			if (t->verdict == AP_DECISION_FITS && (!other || t->step_s < other->step_s))
-				other = t;
-			if (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN)
-				one.least_s = fmin(one.least_s, t->bound_s);
-		}
-		if (!other)
-			continue;
-		one.value = value_text(ctx, j, &other->point, &dimensions[d]);
-		one.taken = value_text(ctx, j, &best->point, &dimensions[d]);
-		one.step_s = other->step_s;
-		one.least_s = fmin(one.least_s, other->step_s);
-		AP_PUSH(ctx->arena, list, one);
-	}
-	out->ninstead = (uint32_t)list.n;
-	out->instead = list.v;
-}
-
-static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t most, struct ap_plan_joint *out)
-{
-	struct ap_plan_decision *top = AP_NEW_N(ctx->arena, struct ap_plan_decision, most);
-	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, most), n = 0;
-
-	for (uint32_t i = 0; i < j->n; i++) {
-		uint32_t place = n;
-
-		if (j->trial[i].verdict != AP_DECISION_FITS)
-			continue;
-		while (place > 0 && j->trial[i].step_s < j->trial[at[place - 1]].step_s)
-			place--;
-		if (place == most)
-			continue;
-		n += n < most;
-		for (uint32_t m = n - 1; m > place; m--)
-			at[m] = at[m - 1];
-		at[place] = i;
-	}
-	for (uint32_t k = 0; k < n; k++)
-		top[k] = (struct ap_plan_decision){ap_decision_words(ctx, j, &j->trial[at[k]].point),
-			j->trial[at[k]].step_s, j->trial[at[k]].memory_bytes};
-	out->ntop = n;
-	out->top = top;
-}
-
-/* Settings that were given, of those that may be decided: "pipeline_stages=8, hybrid=tp=4". */
-static const char *given(struct ap_ctx *ctx, const struct ap_settings *set)
-{
-	static const enum ap_setting_id decided[] = {AP_SET_pipeline_stages, AP_SET_pipeline_segments,
-		AP_SET_pipeline_scheduler, AP_SET_micro_batches, AP_SET_recompute,
-		AP_SET_enable_parallel_optimizer, AP_SET_optimizer_level, AP_SET_hybrid, AP_SET_batch};
-	struct ap_str s;
-
-	ap_str_init(&s, ctx->arena);
-	for (size_t i = 0; i < AP_COUNT(decided); i++) {
-		const struct ap_setting_row *row = ap_setting_at(decided[i]);
-
-		if (ap_setting_given(set, decided[i]))
-			ap_str_addf(&s, "%s%s=%s", s.len ? " " : "", row->key,
-				ap_setting_text(ctx->arena, row, set));
-	}
-	return s.s;
-}
-
-/* Lists the numbers of devices. */
-static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *out)
-{
-	struct ap_plan_machine *row = AP_NEW_N(ctx->arena, struct ap_plan_machine, all->n);
-
-	for (size_t i = 0; i < all->n; i++) {
-		const struct ap_decision *d = &all->decision[i];
-		const struct ap_settings *set = &all->set[i];
-		const struct ap_decision_trial *best = d->best == AP_NONE ? NULL : &d->trial[d->best];
-
-		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices : set->device_num,
-			.taken = i == all->taken};
-		if (!best)
-			continue;
-		row[i].decided = ap_decision_words(ctx, d, &best->point);
-		row[i].step_s = best->step_s;
-		row[i].memory_bytes = best->memory_bytes;
-		row[i].rate = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1) /
-			best->step_s / (double)d->space.devices;
-		out->unit = d->sequence ? "tokens" : "samples";
-		row[i].days = training_s(set, d) / (24 * HOURS);
-		if (ap_setting_given(set, AP_SET_price))
-			row[i].cost = training_s(set, d) / HOURS * (double)d->space.devices * set->price;
-	}
-	out->nmachine = (uint32_t)all->n;
-	out->machine = row;
-}
-
-/* What was rejected, by reason, with what comes next to the plan. */
-static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struct ap_plan_joint *out)
-{
-	const struct ap_decision_trial *large = NULL, *slow = NULL, *refused = NULL;
-	AP_VEC(const char *) list = {0};
-	char bytes[32], step[32];
-
-	for (uint32_t i = 0; i < d->n; i++) {
-		const struct ap_decision_trial *t = &d->trial[i];
-
-		if (t->verdict == AP_DECISION_TOO_LARGE && t->memory_bytes > 0 &&
-			(!large || t->memory_bytes < large->memory_bytes))
-			large = t;
-		if (t->verdict == AP_DECISION_BOUNDED && (!slow || t->bound_s < slow->bound_s))
-			slow = t;
-		if (t->verdict == AP_DECISION_REFUSED && !refused)
-			refused = t;
-	}
-	if (large)
-		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " need too much memory: "
-			"next is %s, short by %s", d->count[AP_DECISION_TOO_LARGE],
-			ap_decision_words(ctx, d, &large->point),
-			ap_format_bytes(large->memory_bytes - d->usable_bytes, bytes)));
-	if (slow)
-		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " are slower by a bound: "
-			"next is %s, at least %s", d->count[AP_DECISION_BOUNDED],
-			ap_decision_words(ctx, d, &slow->point), ap_format_seconds(slow->bound_s, step)));
-	if (refused)
-		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " cannot be: such as %s: %s",
-			d->count[AP_DECISION_REFUSED], ap_decision_words(ctx, d, &refused->point),
-			refused->why));
-	out->nrejected = (uint32_t)list.n;
-	out->rejected = list.v;
-}
-
-struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_decided *all)
-{
-	const struct ap_decision *j = &all->decision[all->taken];
-	const struct ap_settings *set = &all->set[all->taken];
-	struct ap_plan_joint *out = AP_NEW(ctx->arena, struct ap_plan_joint);
-	const struct ap_decision_trial *best = &j->trial[j->best];
-
-	*out = (struct ap_plan_joint){.decided = ap_decision_words(ctx, j, &best->point),
-		.given = given(ctx, set), .complete = j->complete, .step_s = best->step_s,
-		.bound_s = j->bound_s, .headroom = j->headroom, .usable_bytes = j->usable_bytes, .n = j->n,
-		.evaluated = j->evaluated, .fit = j->count[AP_DECISION_FITS],
-		.too_large = j->count[AP_DECISION_TOO_LARGE], .refused = j->count[AP_DECISION_REFUSED],
-		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
-	find_top(ctx, j, set->top, out);
-	find_instead(ctx, j, out);
-	if (set->rejected)
-		list_rejected(ctx, j, out);
-	list_machines(ctx, all, out);
-	return out;
 }

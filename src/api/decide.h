@@ -10,8 +10,6 @@
 #include "api/request.h"
 #include "decision/space.h"
 
-struct ap_str;
-
 enum ap_decision_verdict {
 	AP_DECISION_OPEN, /* not looked at: the run was stopped */
 	AP_DECISION_FITS,
@@ -45,35 +43,12 @@ struct ap_decision {
 	int64_t sequence; /* tokens of a sample; 0: the graph has none */
 };
 
-/* Decisions for several numbers of devices. */
-struct ap_decided {
-	size_t n; /* at least 1 */
-	const struct ap_settings *set; /* [n] the settings, with that number */
-	const struct ap_decision *decision; /* [n] best AP_NONE: nothing fits */
-	size_t taken;
-};
-
 /*
  * Decides what the settings leave open. AP_INFEASIBLE, reported, if no point fits; AP_STOPPED if it was
  * stopped with a best so far. The result is the same for any number of jobs. O(trials made).
  */
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, struct ap_decision *out);
-
-/*
- * The same for each number of devices that --device-num has. Taken is the shortest step; under
- * --max-step-time or --deadline the fewest devices that keep it, and AP_INFEASIBLE, reported, if none do.
- */
-enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, struct ap_decided *out);
-
-/* The settings of a point: set, with all that the point decides. */
-void ap_decision_settings(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *j,
-	const struct ap_decision_point *p, struct ap_settings *out);
-
-/* "dp=16 tp=4 pp=8 v=2 mbs=1 m=96 interleaved, selective, level1": what was decided, of a point. */
-const char *ap_decision_words(struct ap_ctx *ctx, const struct ap_decision *j,
-	const struct ap_decision_point *p);
 
 /*
  * Where the executor can be told the cut of each operator, and no hybrid was asked for, searches cuts
@@ -83,8 +58,5 @@ const char *ap_decision_words(struct ap_ctx *ctx, const struct ap_decision *j,
  */
 bool ap_decide_cuts(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
 	const struct ap_decision *d, struct ap_settings *out, double *step_s, uint32_t *trial);
-
-/* What a plan tells of the decision that was taken, in the run arena. O(points * dimensions). */
-struct ap_plan_joint *ap_decision_report(struct ap_ctx *ctx, const struct ap_decided *all);
 
 #endif

@@ -12,9 +12,10 @@
 #include "api/combine.h"
 #include "api/compare.h"
 #include "api/convert.h"
-#include "api/decide.h"
+#include "api/decided.h"
 #include "api/model.h"
 #include "api/planning.h"
+#include "api/points.h"
 #include "api/relax.h"
 #include "api/solve.h"
 #include "base/arena.h"
@@ -92,12 +93,12 @@ static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, s
 	decision = &all.decision[all.taken];
 	set = &all.set[all.taken];
 	*use = AP_FOR_evaluate;
-	ap_decision_settings(&run->ctx, set, decision, &decision->trial[decision->best].point, decided);
-	*report = told = ap_decision_report(&run->ctx, &all);
+	ap_points_settings(&run->ctx, set, &decision->space, &decision->trial[decision->best].point, decided);
+	*report = told = ap_decided_report(&run->ctx, &all);
 	if (st == AP_OK && ap_decide_cuts(&run->ctx, set, src, decision, decided, &step_s, &trial)) {
 		*use = AP_FOR_search;
 		told->cuts_s = step_s;
-		told->decided = ap_decision_words(&run->ctx, decision, &decision->trial[trial].point);
+		told->decided = ap_points_words(&run->ctx, &decision->space, &decision->trial[trial].point);
 	}
 	run->to.set = decided;
 	return st;

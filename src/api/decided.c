@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/decided.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "api/points.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "pipeline/schedule.h"
+
+/* ---- numbers of devices ---- */
+
+#define HOURS 3600.0
+
+/* Seconds of the training; 0: --tokens does not say. */
+static double training_s(const struct ap_settings *set, const struct ap_decision *d)
+{
+	double tokens = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1);
+
+	return ap_setting_given(set, AP_SET_tokens) && tokens > 0
+		? (double)set->tokens / tokens * d->trial[d->best].step_s : 0;
+}
+
+/* Does the best plan keep the limits of time? */
+static bool is_in_time(const struct ap_settings *set, const struct ap_decision *d)
+{
+	return (!ap_setting_given(set, AP_SET_max_step_time) ||
+		d->trial[d->best].step_s <= set->max_step_time) &&
+		(!ap_setting_given(set, AP_SET_deadline) || training_s(set, d) <= set->deadline);
+}
+
+static enum ap_status too_slow(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *d)
+{
+	char step[32];
+
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "plan",
+		"no plan keeps %s: the shortest step is %s, of %s on %" PRId64 " devices",
+		ap_setting_said(ctx, set, ap_setting_given(set, AP_SET_max_step_time) ? AP_SET_max_step_time
+			: AP_SET_deadline), ap_format_seconds(d->trial[d->best].step_s, step),
+		ap_points_words(ctx, &d->space, &d->trial[d->best].point), d->space.devices);
+}
+
+enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, struct ap_decided *out)
+{
+	const struct ap_choices *numbers = set->among[AP_SET_device_num];
+	bool limited = ap_setting_given(set, AP_SET_max_step_time) || ap_setting_given(set, AP_SET_deadline);
+	size_t n = numbers ? numbers->n : 1, best = n, fastest = n;
+	struct ap_settings *each = AP_NEW_N(ctx->arena, struct ap_settings, n);
+	struct ap_decision *d = AP_NEW_N(ctx->arena, struct ap_decision, n);
+	enum ap_status early = AP_OK, first = AP_OK;
+
+	if (numbers && numbers->any)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: expected numbers, such as "
+			"8..1024", ap_setting_said(ctx, set, AP_SET_device_num));
+	for (size_t i = 0; i < n; i++) {
+		struct ap_ctx own = n > 1 ? ap_diag_apart(ctx) : *ctx;
+		enum ap_status st;
+
+		each[i] = *set;
+		if (numbers)
+			ap_setting_pick(&each[i], AP_SET_device_num, i);
+		d[i].best = AP_NONE;
+		st = ap_decide(&own, &each[i], src, &d[i]);
+		if (st == AP_STOPPED || st == AP_LIMIT)
+			early = AP_STOPPED;
+		if (st != AP_OK && st != AP_STOPPED) {
+			if (n == 1)
+				return st;
+			first = first == AP_OK ? st : first;
+			d[i].best = AP_NONE;
+			continue;
+		}
+		if (fastest == n || d[i].trial[d[i].best].step_s < d[fastest].trial[d[fastest].best].step_s)
+			fastest = i;
+		if (limited ? best == n && is_in_time(set, &d[i]) : fastest == i)
+			best = i;
+	}
+	*out = (struct ap_decided){n, each, d, best};
+	if (fastest == n)
+		return ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan",
+			"%s: with none of these numbers there is a plan that fits",
+			ap_setting_said(ctx, set, AP_SET_device_num));
+	return best == n ? too_slow(ctx, set, &d[fastest]) : early;
+}
+
+/* ---- what is told of it ---- */
+
+/* What varies among points, as messages name it. */
+#define DIMENSIONS(X) \
+	X(pp, "pp") X(vpp, "v") X(tp, "tp") X(cp, "cp") X(ep, "ep") X(sp, "sp") X(mbs, "mbs") \
+	X(scheduler, "scheduler") X(recompute, "recompute") X(level, "level")
+#define VALUE_OF(field, name) \
+	static int64_t field##_of(const struct ap_decision_point *p) \
+	{ \
+		return (int64_t)p->field; \
+	}
+DIMENSIONS(VALUE_OF)
+#undef VALUE_OF
+
+static const struct dimension {
+	const char *name;
+	int64_t (*of)(const struct ap_decision_point *p);
+} dimensions[] = {
+#define ROW(field, name) {name, field##_of},
+	DIMENSIONS(ROW)
+#undef ROW
+};
+
+/* The value of a dimension, as options have it. */
+static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
+	const struct ap_decision_point *p, const struct dimension *dim)
+{
+	if (dim->of == scheduler_of)
+		return ap_scheduler_at((size_t)p->scheduler)->name;
+	if (dim->of == recompute_of)
+		return j->space.recompute[p->recompute];
+	if (dim->of == level_of)
+		return p->level ? ap_arena_printf(ctx->arena, "level%d", p->level) : "none";
+	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
+}
+
+/* The best of the plans that differ from the decided one in each dimension. */
+static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct ap_plan_joint *out)
+{
+	const struct ap_decision_trial *best = &j->trial[j->best];
+	AP_VEC(struct ap_plan_instead) list = {0};
+
+	for (size_t d = 0; d < AP_COUNT(dimensions); d++) {
+		const struct ap_decision_trial *other = NULL;
+		struct ap_plan_instead one = {.name = dimensions[d].name, .least_s = INFINITY};
+
+		for (uint32_t i = 0; i < j->n; i++) {
+			const struct ap_decision_trial *t = &j->trial[i];
+
+			if (dimensions[d].of(&t->point) == dimensions[d].of(&best->point))
+				continue;
+			if (t->verdict == AP_DECISION_FITS && (!other || t->step_s < other->step_s))
+				other = t;
+			if (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN)
+				one.least_s = fmin(one.least_s, t->bound_s);
+		}
+		if (!other)
+			continue;
+		one.value = value_text(ctx, j, &other->point, &dimensions[d]);
+		one.taken = value_text(ctx, j, &best->point, &dimensions[d]);
+		one.step_s = other->step_s;
+		one.least_s = fmin(one.least_s, other->step_s);
+		AP_PUSH(ctx->arena, list, one);
+	}
+	out->ninstead = (uint32_t)list.n;
+	out->instead = list.v;
+}
+
+static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t most, struct ap_plan_joint *out)
+{
+	struct ap_plan_decision *top = AP_NEW_N(ctx->arena, struct ap_plan_decision, most);
+	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, most), n = 0;
+
+	for (uint32_t i = 0; i < j->n; i++) {
+		uint32_t place = n;
+
+		if (j->trial[i].verdict != AP_DECISION_FITS)
+			continue;
+		while (place > 0 && j->trial[i].step_s < j->trial[at[place - 1]].step_s)
+			place--;
+		if (place == most)
+			continue;
+		n += n < most;
+		for (uint32_t m = n - 1; m > place; m--)
+			at[m] = at[m - 1];
+		at[place] = i;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		top[k] = (struct ap_plan_decision){ap_points_words(ctx, &j->space, &j->trial[at[k]].point),
+			j->trial[at[k]].step_s, j->trial[at[k]].memory_bytes};
+	out->ntop = n;
+	out->top = top;
+}
+
+/* Settings that were given, of those that may be decided: "pipeline_stages=8, hybrid=tp=4". */
+static const char *given(struct ap_ctx *ctx, const struct ap_settings *set)
+{
+	static const enum ap_setting_id decided[] = {AP_SET_pipeline_stages, AP_SET_pipeline_segments,
+		AP_SET_pipeline_scheduler, AP_SET_micro_batches, AP_SET_recompute,
+		AP_SET_enable_parallel_optimizer, AP_SET_optimizer_level, AP_SET_hybrid, AP_SET_batch};
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(decided); i++) {
+		const struct ap_setting_row *row = ap_setting_at(decided[i]);
+
+		if (ap_setting_given(set, decided[i]))
+			ap_str_addf(&s, "%s%s=%s", s.len ? " " : "", row->key,
+				ap_setting_text(ctx->arena, row, set));
+	}
+	return s.s;
+}
+
+/* Lists the numbers of devices. */
+static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *out)
+{
+	struct ap_plan_machine *row = AP_NEW_N(ctx->arena, struct ap_plan_machine, all->n);
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct ap_decision *d = &all->decision[i];
+		const struct ap_settings *set = &all->set[i];
+		const struct ap_decision_trial *best = d->best == AP_NONE ? NULL : &d->trial[d->best];
+
+		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices : set->device_num,
+			.taken = i == all->taken};
+		if (!best)
+			continue;
+		row[i].decided = ap_points_words(ctx, &d->space, &best->point);
+		row[i].step_s = best->step_s;
+		row[i].memory_bytes = best->memory_bytes;
+		row[i].rate = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1) /
+			best->step_s / (double)d->space.devices;
+		out->unit = d->sequence ? "tokens" : "samples";
+		row[i].days = training_s(set, d) / (24 * HOURS);
+		if (ap_setting_given(set, AP_SET_price))
+			row[i].cost = training_s(set, d) / HOURS * (double)d->space.devices * set->price;
+	}
+	out->nmachine = (uint32_t)all->n;
+	out->machine = row;
+}
+
+/* What was rejected, by reason, with what comes next to the plan. */
+static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struct ap_plan_joint *out)
+{
+	const struct ap_decision_trial *large = NULL, *slow = NULL, *refused = NULL;
+	AP_VEC(const char *) list = {0};
+	char bytes[32], step[32];
+
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct ap_decision_trial *t = &d->trial[i];
+
+		if (t->verdict == AP_DECISION_TOO_LARGE && t->memory_bytes > 0 &&
+			(!large || t->memory_bytes < large->memory_bytes))
+			large = t;
+		if (t->verdict == AP_DECISION_BOUNDED && (!slow || t->bound_s < slow->bound_s))
+			slow = t;
+		if (t->verdict == AP_DECISION_REFUSED && !refused)
+			refused = t;
+	}
+	if (large)
+		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " need too much memory: "
+			"next is %s, short by %s", d->count[AP_DECISION_TOO_LARGE],
+			ap_points_words(ctx, &d->space, &large->point),
+			ap_format_bytes(large->memory_bytes - d->usable_bytes, bytes)));
+	if (slow)
+		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " are slower by a bound: "
+			"next is %s, at least %s", d->count[AP_DECISION_BOUNDED],
+			ap_points_words(ctx, &d->space, &slow->point),
+			ap_format_seconds(slow->bound_s, step)));
+	if (refused)
+		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " cannot be: such as %s: %s",
+			d->count[AP_DECISION_REFUSED], ap_points_words(ctx, &d->space, &refused->point),
+			refused->why));
+	out->nrejected = (uint32_t)list.n;
+	out->rejected = list.v;
+}
+
+struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_decided *all)
+{
+	const struct ap_decision *j = &all->decision[all->taken];
+	const struct ap_settings *set = &all->set[all->taken];
+	struct ap_plan_joint *out = AP_NEW(ctx->arena, struct ap_plan_joint);
+	const struct ap_decision_trial *best = &j->trial[j->best];
+
+	*out = (struct ap_plan_joint){.decided = ap_points_words(ctx, &j->space, &best->point),
+		.given = given(ctx, set), .complete = j->complete, .step_s = best->step_s,
+		.bound_s = j->bound_s, .headroom = j->headroom, .usable_bytes = j->usable_bytes, .n = j->n,
+		.evaluated = j->evaluated, .fit = j->count[AP_DECISION_FITS],
+		.too_large = j->count[AP_DECISION_TOO_LARGE], .refused = j->count[AP_DECISION_REFUSED],
+		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
+	find_top(ctx, j, set->top, out);
+	find_instead(ctx, j, out);
+	if (set->rejected)
+		list_rejected(ctx, j, out);
+	list_machines(ctx, all, out);
+	return out;
+}

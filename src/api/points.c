@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/points.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/settle.h"
+#include "base/arena.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "graph/family.h"
+#include "pipeline/schedule.h"
+#include "route/route.h"
+
+enum { LEAST_TOKENS = 4096 }; /* of a rank, unless a number of parts of the sequence is asked for */
+
+/* What a setting may be; n 0: it is not given, or auto. */
+static struct ap_choices choices(struct ap_ctx *ctx, const struct ap_settings *set, enum ap_setting_id id,
+	int64_t value)
+{
+	if (!ap_setting_given(set, id))
+		return (struct ap_choices){.any = true};
+	if (set->among[id])
+		return *set->among[id];
+	return (struct ap_choices){.n = 1, .v = ap_arena_memdup(ctx->arena, &value, sizeof value)};
+}
+
+/* Levels of what is dealt; n 0: those of the executor. */
+static struct ap_choices levels(struct ap_ctx *ctx, const struct ap_settings *set)
+{
+	static const int64_t all[] = {0, 1, 2, 3};
+	struct ap_choices c = choices(ctx, set, AP_SET_optimizer_level, set->optimizer_level);
+	int64_t *v = AP_NEW_N(ctx->arena, int64_t, c.n);
+
+	if (!ap_setting_given(set, AP_SET_optimizer_level) &&
+		ap_setting_given(set, AP_SET_enable_parallel_optimizer))
+		return set->enable_parallel_optimizer ? (struct ap_choices){.n = 3, .v = all + 1}
+			: (struct ap_choices){.n = 1, .v = all};
+	for (size_t i = 0; i < c.n; i++)
+		v[i] = ap_setting_level((int)c.v[i]);
+	c.n = ap_choices_sort(v, c.n);
+	c.v = v;
+	return c;
+}
+
+/* Experts of the graph: the most for each of which a product has a weight of its own; 0: none. */
+static int64_t experts_of(const struct ap_graph *g)
+{
+	int64_t most = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint16_t k = 0; strstr(g->node[i].type, "Mat") && k < g->node[i].bound.nin; k++) {
+			const struct ap_tensor *t = &g->tensor[g->node[i].in[k]];
+
+			if (t->kind == AP_TENSOR_PARAM && t->shape.rank == 3 && t->shape.dim[0] > most)
+				most = t->shape.dim[0];
+		}
+	return most;
+}
+
+/* Tokens of a sample: the longest dimension of indices beside the batch; 0: none. */
+int64_t ap_points_sequence(const struct ap_graph *g)
+{
+	int64_t most = 0;
+
+	for (ap_id i = 0; i < g->ntensor; i++) {
+		const struct ap_tensor *t = &g->tensor[i];
+
+		if (t->kind != AP_TENSOR_INPUT || !(t->shape.dtype == AP_INT32 || t->shape.dtype == AP_INT64))
+			continue;
+		for (int d = 0; d < t->shape.rank; d++)
+			if (!(t->batch >> d & 1) && t->shape.dim[d] > most)
+				most = t->shape.dim[d];
+	}
+	return most;
+}
+
+enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s)
+{
+	struct ap_choices *keys[AP_HYBRID_KEYS] = {[AP_HYBRID_DP] = &s->dp, [AP_HYBRID_TP] = &s->tp,
+		[AP_HYBRID_CP] = &s->cp, [AP_HYBRID_EP] = &s->ep, [AP_HYBRID_ETP] = &s->etp,
+		[AP_HYBRID_SP] = &s->sp, [AP_HYBRID_MBS] = &s->mbs};
+	const struct ap_choices kinds = choices(ctx, set, AP_SET_recompute, 0);
+	struct ap_family_chain chain;
+	struct ap_hybrid_space h = {0};
+
+	ap_family_chain(ctx, in->graph, &chain);
+	*s = (struct ap_decision_space){.language = ap_executor_language_of(in->request.route->name),
+		.devices = in->topo->ndev, .batch = in->graph->batch, .layers = chain.n,
+		.experts = experts_of(in->graph), .most_tp = in->chip->server_devices,
+		.most_cp = ap_points_sequence(in->graph) / LEAST_TOKENS,
+		.pp = choices(ctx, set, AP_SET_pipeline_stages, set->pipeline_stages),
+		.vpp = choices(ctx, set, AP_SET_pipeline_segments, set->pipeline_segments),
+		.micro_batches = choices(ctx, set, AP_SET_micro_batches, set->micro_batches),
+		.scheduler = choices(ctx, set, AP_SET_pipeline_scheduler, set->pipeline_scheduler),
+		.level = levels(ctx, set)};
+	if (s->most_cp < 1)
+		s->most_cp = 1;
+	if (set->hybrid)
+		AP_TRY(ap_hybrid_space_parse(ctx, set->hybrid, &h));
+	for (int k = 0; k < AP_HYBRID_KEYS; k++)
+		if (keys[k] && h.given[k] && !h.key[k].any) {
+			*keys[k] = h.key[k];
+			if (k == AP_HYBRID_TP || k == AP_HYBRID_CP)
+				*(k == AP_HYBRID_TP ? &s->most_tp : &s->most_cp) = s->devices;
+		}
+	if (!ap_setting_given(set, AP_SET_micro_batches) && !h.given[AP_HYBRID_MBS] &&
+		ap_sources_mix_batch(ctx, set, src)) {
+		static const int64_t whole[] = {1};
+
+		s->micro_batches = (struct ap_choices){.n = 1, .v = whole};
+	}
+	if (kinds.word) {
+		s->recompute = kinds.word;
+		s->nrecompute = kinds.n;
+	} else if (kinds.n) {
+		s->recompute = ap_arena_memdup(ctx->arena, &set->recompute, sizeof set->recompute);
+		s->nrecompute = 1;
+	} else {
+		s->recompute = s->language->recompute;
+		while (s->recompute[s->nrecompute])
+			s->nrecompute++;
+	}
+	return AP_OK;
+}
+
+void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id, const char *text)
+{
+	const struct ap_setting_row *row = ap_setting_at(id);
+	const char *why;
+	bool good;
+
+	ap_setting_unset(o, id);
+	good = ap_setting_give(ctx->arena, row, o, text, AP_FROM_OPTION,
+		ap_option_spelling(ctx->arena, "--", row), &why);
+	assert(good);
+	(void)good;
+}
+
+#define NUMBER(ctx, n) ap_arena_printf((ctx)->arena, "%" PRId64, (int64_t)(n))
+
+void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_decision_space *s, const struct ap_decision_point *p, struct ap_settings *out)
+{
+	struct ap_str h;
+
+	*out = *set;
+	ap_points_give(ctx, out, AP_SET_pipeline_stages, NUMBER(ctx, p->pp));
+	ap_points_give(ctx, out, AP_SET_pipeline_segments, NUMBER(ctx, p->vpp));
+	ap_points_give(ctx, out, AP_SET_pipeline_scheduler, ap_scheduler_at((size_t)p->scheduler)->name);
+	ap_points_give(ctx, out, AP_SET_micro_batches, NUMBER(ctx, p->micro_batches));
+	ap_points_give(ctx, out, AP_SET_recompute, s->recompute[p->recompute]);
+	ap_points_give(ctx, out, AP_SET_enable_parallel_optimizer, p->level ? "true" : "false");
+	if (p->level)
+		ap_points_give(ctx, out, AP_SET_optimizer_level,
+			ap_arena_printf(ctx->arena, "level%d", p->level));
+	ap_str_init(&h, ctx->arena);
+	ap_str_addf(&h, "dp=%" PRId64 ",tp=%" PRId64, p->dp, p->tp);
+	if (p->cp > 1)
+		ap_str_addf(&h, ",cp=%" PRId64, p->cp);
+	if (p->ep > 1)
+		ap_str_addf(&h, ",ep=%" PRId64, p->ep);
+	if (p->ep > 1 && p->etp != p->tp)
+		ap_str_addf(&h, ",etp=%" PRId64, p->etp);
+	if (p->pp > 1)
+		ap_str_addf(&h, ",pp=%" PRId64, p->pp);
+	if (p->vpp > 1)
+		ap_str_addf(&h, ",vpp=%" PRId64, p->vpp);
+	if (p->sp)
+		ap_str_add(&h, ",sp=1");
+	if (p->mbs)
+		ap_str_addf(&h, ",mbs=%" PRId64, p->mbs);
+	ap_points_give(ctx, out, AP_SET_hybrid, h.s);
+}
+
+struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_settings *set)
+{
+	struct ap_settings o = *set;
+
+	ap_setting_unset(&o, AP_SET_hybrid);
+	ap_setting_unset(&o, AP_SET_optimizer_level);
+	ap_setting_unset(&o, AP_SET_optimizer_weight_shard_size);
+	ap_points_give(ctx, &o, AP_SET_pipeline_stages, "1");
+	ap_points_give(ctx, &o, AP_SET_pipeline_segments, "1");
+	ap_points_give(ctx, &o, AP_SET_pipeline_scheduler, "1f1b");
+	ap_points_give(ctx, &o, AP_SET_micro_batches, "1");
+	ap_points_give(ctx, &o, AP_SET_recompute, "none");
+	ap_points_give(ctx, &o, AP_SET_enable_parallel_optimizer, "false");
+	return o;
+}
+
+const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *space,
+	const struct ap_decision_point *p)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	ap_str_addf(&s, "dp=%" PRId64 " tp=%" PRId64, p->dp, p->tp);
+	if (p->cp > 1)
+		ap_str_addf(&s, " cp=%" PRId64, p->cp);
+	if (p->ep > 1)
+		ap_str_addf(&s, " ep=%" PRId64, p->ep);
+	if (p->ep > 1 && p->etp != p->tp)
+		ap_str_addf(&s, " etp=%" PRId64, p->etp);
+	ap_str_addf(&s, " pp=%" PRId64, p->pp);
+	if (p->vpp > 1)
+		ap_str_addf(&s, " v=%" PRId64, p->vpp);
+	if (p->sp)
+		ap_str_add(&s, " sp=1");
+	if (p->mbs)
+		ap_str_addf(&s, " mbs=%" PRId64, p->mbs);
+	ap_str_addf(&s, " micro-batches=%" PRId64, p->micro_batches);
+	if (p->pp > 1)
+		ap_str_addf(&s, " %s", ap_scheduler_at((size_t)p->scheduler)->name);
+	ap_str_addf(&s, " recompute=%s", space->recompute[p->recompute]);
+	if (p->level)
+		ap_str_addf(&s, " level%d", p->level);
+	return s.s;
+}

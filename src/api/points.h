@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Points of a space (decision/space.h) as settings, and settings as a space. */
+#ifndef AP_API_POINTS_H
+#define AP_API_POINTS_H
+
+#include "api/request.h"
+#include "decision/space.h"
+
+/* What the settings leave open, of a graph that was loaded with ap_points_undecided(). AP_USAGE, reported,
+ * if --hybrid cannot be read. */
+enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s);
+
+/* The settings without what is to be decided: of one stage, with which graph and machine are made. */
+struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_settings *set);
+
+/* The settings of a point: set, with all that the point decides. */
+void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_decision_space *s, const struct ap_decision_point *p, struct ap_settings *out);
+
+/* Gives a setting the text that was decided, whatever it was before. */
+void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id, const char *text);
+
+/* "dp=16 tp=4 pp=8 v=2 mbs=1 micro-batches=96 interleaved recompute=selective level1": what was decided. */
+const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *space,
+	const struct ap_decision_point *p);
+
+/* Tokens of a sample: the longest dimension of indices beside the batch; 0: none. */
+int64_t ap_points_sequence(const struct ap_graph *g);
+
+#endif
