@@ -156,10 +156,10 @@ static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct
 	out->instead = list.v;
 }
 
-static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t most, struct ap_plan_joint *out)
+/* The fastest trials, at most `most`, the best first; returns how many. */
+static uint32_t fastest(const struct ap_decision *j, int64_t most, uint32_t *at)
 {
-	struct ap_plan_decision *top = AP_NEW_N(ctx->arena, struct ap_plan_decision, most);
-	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, most), n = 0;
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < j->n; i++) {
 		uint32_t place = n;
@@ -175,6 +175,14 @@ static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t mo
 			at[m] = at[m - 1];
 		at[place] = i;
 	}
+	return n;
+}
+
+static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t most, struct ap_plan_joint *out)
+{
+	struct ap_plan_decision *top = AP_NEW_N(ctx->arena, struct ap_plan_decision, most);
+	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, most), n = fastest(j, most, at);
+
 	for (uint32_t k = 0; k < n; k++)
 		top[k] = (struct ap_plan_decision){ap_points_words(ctx, &j->space, &j->trial[at[k]].point),
 			j->trial[at[k]].step_s, j->trial[at[k]].memory_bytes};
@@ -284,4 +292,29 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		list_rejected(ctx, j, out);
 	list_machines(ctx, all, out);
 	return out;
+}
+
+void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,
+	struct ap_shortlist *out)
+{
+	const struct ap_decision *j = &all->decision[all->taken];
+	const struct ap_settings *set = &all->set[all->taken];
+	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, set->top), n = fastest(j, set->top, at);
+	uint32_t first = told->cuts_s > 0 ? 0 : 1; /* of at, that is another plan than the run's */
+
+	*out = (struct ap_shortlist){.dir = ap_shortlist_folder(ctx, set, 0), .n = 1};
+	out->row = AP_NEW_N(ctx->arena, struct ap_shortlist_row, set->top);
+	out->row[0] = (struct ap_shortlist_row){.decided = told->decided,
+		.step_s = told->cuts_s > 0 ? told->cuts_s : told->step_s};
+	for (uint32_t k = first; k < n && out->n < set->top; k++) {
+		const struct ap_decision_trial *t = &j->trial[at[k]];
+		struct ap_settings *o = AP_NEW(ctx->arena, struct ap_settings);
+
+		ap_points_settings(ctx, set, &j->space, &t->point, o);
+		out->row[out->n++] = (struct ap_shortlist_row){o, ap_points_words(ctx, &j->space, &t->point),
+			t->step_s, t->memory_bytes};
+	}
+	told->bundles = ap_arena_printf(ctx->arena, "%s to %s, and %s with a column for measured times",
+		ap_shortlist_folder(ctx, set, 1), ap_shortlist_folder(ctx, set, out->n),
+		ap_path_join(ctx->arena, out->dir, AP_SHORTLIST_CSV));
 }

@@ -4,6 +4,7 @@
 #define AP_API_DECIDED_H
 
 #include "api/decide.h"
+#include "api/shortlist.h"
 
 /* Decisions for several numbers of devices. */
 struct ap_decided {
@@ -22,5 +23,12 @@ enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *s
 
 /* What a plan tells of the decision that was taken, in the run arena. O(points * dimensions). */
 struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_decided *all);
+
+/*
+ * The list of bundles that --top and --bundle ask for: the plan that the run itself writes first, then the
+ * fastest others. *out in the run arena; told->bundles is set.
+ */
+void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,
+	struct ap_shortlist *out);
 
 #endif

@@ -76,9 +76,9 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 }
 
 /* Decides the settings that are left open, and takes them for the rest of the run. AP_STOPPED: so far. *use:
- * what then makes the plan. */
+ * what then makes the plan. list: of bundles, where one is asked for. */
 static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, struct ap_settings *decided,
-	const struct ap_plan_joint **report, unsigned *use)
+	const struct ap_plan_joint **report, unsigned *use, struct ap_shortlist *list)
 {
 	struct ap_decided all;
 	enum ap_status st = ap_decide_devices(&run->ctx, run->set, src, &all);
@@ -101,6 +101,27 @@ static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, s
 		told->decided = ap_points_words(&run->ctx, &decision->space, &decision->trial[trial].point);
 	}
 	run->to.set = decided;
+	if (!ap_shortlist_asked(set))
+		return st;
+	ap_decided_shortlist(&run->ctx, &all, told, list);
+	decided->bundle = ap_shortlist_folder(&run->ctx, set, 1);
+	AP_TRY(ap_shortlist_begin(&run->to, list));
+	return st;
+}
+
+/* Checks before any work. Of a list of bundles the folder is checked, which then has those. */
+static enum ap_status check_outputs(struct ap_run *run, unsigned use, struct ap_planning *p)
+{
+	struct ap_settings without = *run->set;
+	enum ap_status st;
+
+	if (use != AP_FOR_plan || !ap_shortlist_asked(run->set))
+		return ap_planning_check(&run->to, use, p);
+	AP_TRY(ap_shortlist_check(&run->to));
+	without.bundle = ap_shortlist_folder(&run->ctx, run->set, access(run->set->bundle, F_OK) ? 0 : 1);
+	run->to.set = &without;
+	st = ap_planning_check(&run->to, use, p);
+	run->to.set = run->set;
 	return st;
 }
 
@@ -109,6 +130,7 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	const struct ap_settings *set = run->set;
 	const struct ap_plan_joint *joint = NULL;
 	struct ap_settings decided;
+	struct ap_shortlist list = {.n = 0};
 	enum ap_status early = AP_OK;
 	const struct ap_named named = ap_run_inputs(run, run->cli->narg ? run->cli->arg[0] : set->config,
 		strategy);
@@ -119,7 +141,7 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 
 	if (set->time_limit > 0)
 		ap_stop_after(set->time_limit);
-	AP_TRY(ap_planning_check(&run->to, use, p));
+	AP_TRY(check_outputs(run, use, p));
 	AP_TRY(ap_sources_read(&run->ctx, set, &named, &src));
 	if (set->time_limit == 0)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
@@ -127,7 +149,7 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (set->min_devices)
 		return min_devices(run, &src);
 	if (use == AP_FOR_plan) {
-		early = decide(run, &src, &decided, &joint, &use);
+		early = decide(run, &src, &decided, &joint, &use, &list);
 		if (early != AP_OK && early != AP_STOPPED)
 			return early;
 	}
@@ -140,6 +162,13 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	p->plan.joint = joint;
+	if (list.n) {
+		enum ap_status others = ap_shortlist_stage(&run->to, &src, &list, &p->plan);
+
+		if (others != AP_OK && others != AP_STOPPED)
+			return others;
+		early = others == AP_STOPPED ? others : early;
+	}
 	run->to.hurry = ap_stop_signal();
 	written = ap_planning_write(&run->to, p, &rest);
 	fputs(rest, stderr);

@@ -227,6 +227,7 @@ struct ap_plan_joint {
 		double step_s;
 		int64_t memory_bytes;
 	} *top;
+	const char *bundles; /* where the fastest lie as bundles; NULL: nowhere */
 	uint32_t ninstead;
 	const struct ap_plan_instead { /* if one of the settings were another */
 		const char *name, *taken, *value; /* "pp", "8"; of the fastest that was made */

@@ -533,6 +533,8 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 		ap_str_addf(out, "%12s  %10s  %s\n", ap_format_seconds(j->top[i].step_s, step),
 			ap_format_bytes(j->top[i].memory_bytes, bytes), j->top[i].decided);
 	}
+	if (j->bundles)
+		ap_str_addf(out, "bundles of the fastest: %s\n", j->bundles);
 	ap_str_addc(out, '\n');
 }
 
