@@ -163,11 +163,11 @@ static void parallel(struct ap_words *w)
 	dataset(w);
 	ap_words_line(w, "  enable_parallel_optimizer: %s\n  parallel_optimizer_config:\n"
 		"    gradient_accumulation_shard: %s\n    parallel_optimizer_threshold: %" PRId64,
-		yes(step->optimizer_sharding), yes(step->optimizer_sharding && step->optimizer_level >= 2),
+		yes(step->optimizer_sharding), yes(step->optimizer_sharding && step->optimizer_level == 2),
 		step->shard_threshold_bytes >> 10);
+	/* MindSpore refuses the older name of level2 beside it */
 	if (step->optimizer_sharding && step->optimizer_level == 3)
-		ap_words_unsaid(w, AP_UNSAID_LEFT, "optimizer level3, which gathers weights anew for the "
-			"backward pass");
+		ap_words_line(w, "    optimizer_level: \"level3\"");
 	if (step->shard_size > 0) /* -1, all, is the default */
 		ap_words_line(w, "    optimizer_weight_shard_size: %" PRId64, step->shard_size);
 	if (has_pipeline(w))

@@ -180,7 +180,6 @@ class Case:
 
     def unsaid_mindformers(self, plan):
         why = ["micro-batches"] if self.pp > 1 and self.m < self.pp else []
-        why += ["level"] if self.level == 3 else []
         why += ["empty part"] if 0 in self.parts[1:-1] else []
         why += ["units"] if self.again == "uniform:2" else []
         # operators of a layer may share a name, of which some are recomputed
@@ -249,7 +248,7 @@ def check_facts(case, facts, plan, language):
     beside = language in ("megatron", "mindspeed") and case.net.experts > 0
     same("sequence parallelism", bool(facts.sp), bool(case.sp or (beside and case.tp > 1)))
     if language != "torchtitan" and case.executor == language:
-        same("level", facts.level, min(case.level, 2) if language == "mindformers" else case.level)
+        same("level", facts.level, case.level)
 
 
 def check_again(facts, plan, language):

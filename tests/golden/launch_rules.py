@@ -368,6 +368,17 @@ def mindformers_counts(value, parts, pp, v, name):
     return flat
 
 
+def mindformers_level(config):
+    """Of parallel_optimizer_config, which MindSpore takes as it is."""
+    need(set(config) <= {"gradient_accumulation_shard", "parallel_optimizer_threshold", "optimizer_weight_shard_size",
+                         "optimizer_level"}, f"parallel_optimizer_config: {config}")
+    size, level = config.get("optimizer_weight_shard_size", -1), config.get("optimizer_level")
+    need(size == -1 or size > 0, f"optimizer_weight_shard_size {size}")
+    need(level in (None, "level1", "level2", "level3"), f"optimizer_level {level}")
+    need(not config["gradient_accumulation_shard"] or level in (None, "level2"), f"level2 and {level}")
+    return int(level[-1]) if level else 2 if config["gradient_accumulation_shard"] else 1
+
+
 def mindformers(text, devices, layers, columns, experts):
     """The facts of a YAML laid over a configuration of a network."""
     doc = yaml.safe_load(text)
@@ -409,8 +420,7 @@ def mindformers(text, devices, layers, columns, experts):
     return types.SimpleNamespace(
         world=devices, dp=dp, tp=tp, cp=cp, ep=ep, pp=pp, v=v, sp=c["use_seq_parallel"], mbs=mbs, m=m, batch=mbs * m * dp,
         parts=parts, again=again, chosen=chosen, scheduler=pipeline.get("pipeline_scheduler"), doc=doc,
-        level=(2 if p["parallel_optimizer_config"]["gradient_accumulation_shard"] else 1)
-        if p["enable_parallel_optimizer"] else 0)
+        level=mindformers_level(p["parallel_optimizer_config"]) if p["enable_parallel_optimizer"] else 0)
 
 
 # ---- torchtitan ----
