@@ -409,14 +409,21 @@ static const char *find_device(const struct facts *f, struct run *run)
 	return NULL;
 }
 
+/* NULL: it is not known. */
+static const struct framework *framework_of(const char *name)
+{
+	for (size_t i = 0; i < AP_COUNT(frameworks); i++)
+		if (begins(name, frameworks[i].name))
+			return &frameworks[i];
+	for (size_t i = 0; i < AP_COUNT(frameworks); i++)
+		if (holds(name, frameworks[i].name))
+			return &frameworks[i];
+	return NULL;
+}
+
 static const char *find_framework(const struct facts *f, struct run *run)
 {
-	for (size_t i = 0; i < AP_COUNT(frameworks) && !run->framework; i++)
-		if (begins(f->framework, frameworks[i].name))
-			run->framework = &frameworks[i];
-	for (size_t i = 0; i < AP_COUNT(frameworks) && !run->framework; i++)
-		if (holds(f->framework, frameworks[i].name))
-			run->framework = &frameworks[i];
+	run->framework = framework_of(f->framework);
 	if (!run->framework)
 		BECAUSE(f, "unknown framework: %s", f->framework);
 	return NULL;
@@ -1178,14 +1185,28 @@ static struct spread spread_of(struct ap_arena *arena, const double *error, size
 	return s;
 }
 
-/* The sets of all sources, in the order in which they come, and the last of all rows. */
-static size_t errors_by_source(struct ap_arena *arena, const struct table *t, struct errors **out)
+static const char *source_of(const struct row *r)
+{
+	return r->field[COL_source_id];
+}
+
+/* The software profile of a row's framework. */
+static const char *profile_of(const struct row *r)
+{
+	const struct framework *f = framework_of(r->field[COL_framework]);
+
+	return f ? f->executor : "unknown";
+}
+
+/* The sets of all names, in the order in which they come, and the last of all rows. */
+static size_t errors_by(struct ap_arena *arena, const struct table *t,
+	const char *(*name_of)(const struct row *), struct errors **out)
 {
 	struct { struct errors *v; size_t n, cap; } sets = {0};
 	struct errors all = {.name = "total"};
 
 	for (size_t i = 0; i < t->n; i++) {
-		const char *source = t->v[i].field[COL_source_id];
+		const char *source = name_of(&t->v[i]);
 		size_t k = 0;
 
 		while (k < sets.n && strcmp(sets.v[k].name, source) != 0)
@@ -1320,21 +1341,19 @@ static void print_rows(const struct table *t)
 	}
 }
 
-/* Errors of sources and rankings of groups, as a table of Markdown. */
-static void write_errors(FILE *out, struct ap_arena *arena, const struct table *t)
+/* Errors as a table of Markdown. */
+static void write_sets(FILE *out, struct ap_arena *arena, const char *what, const struct errors *sets,
+	size_t nset)
 {
 	enum { COLUMNS_OF_ERRORS = 10 };
-	struct errors *sets;
-	struct group *groups;
-	size_t nset = errors_by_source(arena, t, &sets), ngroup = groups_of(arena, t, &groups);
 
-	fprintf(out, "| source | rows | not expressed | times | mean error %% | median %% | bias %% | "
-		"memories | mean error %% | bias %% |\n|");
+	fprintf(out, "| %s | rows | not expressed | times | mean error %% | median %% | bias %% | "
+		"memories | mean error %% | bias %% |\n|", what);
 	for (int i = 0; i < COLUMNS_OF_ERRORS; i++)
 		fputs(" --- |", out);
 	putc('\n', out);
 	for (size_t i = 0; i < nset; i++) {
-		struct errors *e = &sets[i];
+		const struct errors *e = &sets[i];
 		struct spread s = spread_of(arena, e->time.v, e->time.n);
 
 		fprintf(out, "| %s | %zu | %zu | %zu |", e->name, e->rows, e->unexpressed, e->time.n);
@@ -1348,6 +1367,19 @@ static void write_errors(FILE *out, struct ap_arena *arena, const struct table *
 		else
 			fprintf(out, " | |\n");
 	}
+}
+
+/* Errors of sources and of software, and rankings of groups. */
+static void write_errors(FILE *out, struct ap_arena *arena, const struct table *t)
+{
+	struct errors *sets;
+	struct group *groups;
+	size_t nset = errors_by(arena, t, source_of, &sets), ngroup = groups_of(arena, t, &groups);
+
+	write_sets(out, arena, "source", sets, nset);
+	nset = errors_by(arena, t, profile_of, &sets);
+	putc('\n', out);
+	write_sets(out, arena, "software", sets, nset - 1);
 	if (ngroup)
 		fprintf(out,
 			"\n| strategies of | rows | rank correlation | regret %% |\n"
@@ -1472,7 +1504,7 @@ static void write_svg(const char *path, struct ap_arena *arena, const struct tab
 	enum { SIDE = 480, LEFT = 50, TOP = 20, LEGEND = LEFT + SIDE + 20 };
 	static const double off[] = {0.75, 1, 1.25};
 	struct errors *sets;
-	size_t nset = errors_by_source(arena, t, &sets) - 1, shown = 0;
+	size_t nset = errors_by(arena, t, source_of, &sets) - 1, shown = 0;
 	double least = INFINITY, most = 0, first, decades, side = SIDE;
 	FILE *out = open_out(path);
 

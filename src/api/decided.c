@@ -190,6 +190,38 @@ static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t mo
 	out->top = top;
 }
 
+/* How many plans cannot be told from the best, by the error of predictions, and what they have in common. */
+static void find_near(struct ap_ctx *ctx, const struct ap_decision *j, struct ap_plan_joint *out)
+{
+	const struct ap_decision_point *best = &j->trial[j->best].point;
+	double most_s = j->trial[j->best].step_s * (1 + j->software->step_error / 100);
+	bool varies[AP_COUNT(dimensions)] = {false}, differs[AP_COUNT(dimensions)] = {false};
+	struct ap_str common;
+
+	out->step_error = j->software->step_error;
+	out->memory_error = j->software->memory_error;
+	for (uint32_t i = 0; i < j->n; i++) {
+		const struct ap_decision_trial *t = &j->trial[i];
+		bool near = t->verdict == AP_DECISION_FITS && t->step_s <= most_s;
+
+		out->near += near;
+		out->maybe += (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN) &&
+			t->bound_s <= most_s;
+		for (size_t d = 0; d < AP_COUNT(dimensions); d++) {
+			bool other = dimensions[d].of(&t->point) != dimensions[d].of(best);
+
+			varies[d] |= other;
+			differs[d] |= near && other;
+		}
+	}
+	ap_str_init(&common, ctx->arena);
+	for (size_t d = 0; d < AP_COUNT(dimensions); d++)
+		if (out->near > 1 && varies[d] && !differs[d])
+			ap_str_addf(&common, "%s%s=%s", common.len ? " " : "", dimensions[d].name,
+				value_text(ctx, j, best, &dimensions[d]));
+	out->common = common.s;
+}
+
 /* Settings that were given, of those that may be decided: "pipeline_stages=8, hybrid=tp=4". */
 static const char *given(struct ap_ctx *ctx, const struct ap_settings *set)
 {
@@ -288,6 +320,7 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
 	find_top(ctx, j, set->top, out);
 	find_instead(ctx, j, out);
+	find_near(ctx, j, out);
 	if (set->rejected)
 		list_rejected(ctx, j, out);
 	list_machines(ctx, all, out);

@@ -355,7 +355,8 @@ enum ap_status ap_software_parse(
 {
 	static const char *const known[] = {"schema", "name", "gradient_exposed",
 		"overlap_slowdown", "master_bytes", "gradient_bytes", "gradient_copy_bytes",
-		"gradient_sum", "context_bytes", "comm_buffer_bytes", "sources", NULL};
+		"gradient_sum", "context_bytes", "comm_buffer_bytes", "step_error_percent",
+		"memory_error_percent", "sources", NULL};
 	const struct slot slots[] = {
 		{"gradient_exposed", 0, 1, &out->gradient_exposed},
 		{"overlap_slowdown", 1, 100, &out->overlap_slowdown},
@@ -375,6 +376,8 @@ enum ap_status ap_software_parse(
 	AP_TRY(ap_json_opt_int(ctx, doc, root, "gradient_copy_bytes", 0, 64, &copy));
 	AP_TRY(get_gradient_sum(ctx, doc, root, out));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "context_bytes", 0, limit, &out->context_bytes));
+	AP_TRY(ap_json_opt_num(ctx, doc, root, "step_error_percent", 0, 1000, &out->step_error));
+	AP_TRY(ap_json_opt_num(ctx, doc, root, "memory_error_percent", 0, 1000, &out->memory_error));
 	out->master_bytes = (int)master;
 	out->gradient_bytes = (int)gradient;
 	out->gradient_copy_bytes = (int)copy;

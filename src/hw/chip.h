@@ -84,6 +84,8 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */
 	int64_t context_bytes; /* runtime, library workspaces */
 	int64_t comm_buffer_bytes; /* collective library buffers */
+	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */
+	double step_error, memory_error;
 };
 
 /* Gets the built-in profile of a name or alias, ignoring case, or, if name ends in ".json", the

@@ -209,6 +209,12 @@ struct ap_plan_joint {
 	int64_t usable_bytes; /* of a device, less that */
 	uint32_t n, evaluated; /* combinations; those whose plans were made */
 	uint32_t fit, too_large, refused, slower, open; /* of n; slower: by a bound */
+	/* Mean errors of predictions, measured, in per cent; 0: nothing was measured. Of the plans that
+	 * fit, near take at most so much longer than the fastest, which is one of them; maybe further
+	 * ones, by their bounds, may. common: what all of near have, and not every combination; "". */
+	double step_error, memory_error;
+	uint32_t near, maybe;
+	const char *common;
 	uint32_t nrejected;
 	const char *const *rejected; /* by reason: how many, and what would be next */
 	const char *unit; /* of rates: "tokens", "samples" */

@@ -1002,6 +1002,16 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 	ap_jw_kint(w, "slower", j->slower);
 	ap_jw_kint(w, "refused", j->refused);
 	ap_jw_kint(w, "open", j->open);
+	if (j->step_error > 0) {
+		ap_jw_kobj_flat(w, "error");
+		ap_jw_knum(w, "step_percent", j->step_error);
+		if (j->memory_error > 0)
+			ap_jw_knum(w, "memory_percent", j->memory_error);
+		ap_jw_kint(w, "plans", j->near);
+		ap_jw_kint(w, "maybe", j->maybe);
+		ap_jw_kstr(w, "common", j->common);
+		ap_jw_end(w);
+	}
 	ap_jw_karr(w, "devices");
 	for (uint32_t i = 0; i < j->nmachine; i++) {
 		const struct ap_plan_machine *m = &j->machine[i];

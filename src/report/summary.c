@@ -493,6 +493,25 @@ static void add_machines(struct ap_str *out, const struct ap_plan_joint *j)
 	}
 }
 
+/* What cannot be told from the best, as predictions have errors. */
+static void add_near(struct ap_str *out, const struct ap_plan_joint *j)
+{
+	if (!(j->step_error > 0))
+		return;
+	ap_str_addf(out, "%-18s", "within the error");
+	if (j->near > 1)
+		ap_str_addf(out, "%" PRIu32 " other priced plan%s", j->near - 1,
+			j->near == 2 ? " takes" : "s take");
+	else
+		ap_str_add(out, "no other priced plan takes");
+	ap_str_addf(out, " at most %.1f %% longer, the mean error of predicted steps", j->step_error);
+	if (*j->common)
+		ap_str_addf(out, "; all have %s", j->common);
+	if (j->maybe)
+		ap_str_addf(out, "; %" PRIu32 " more may, by their bounds", j->maybe);
+	ap_str_addc(out, '\n');
+}
+
 /* What was decided, among what, and what other decisions would cost. */
 static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 {
@@ -516,15 +535,25 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 	ap_str_addc(out, '\n');
 	for (uint32_t i = 0; i < j->nrejected; i++)
 		line(out, i ? "" : "rejected", "%s", j->rejected[i]);
-	line(out, "memory to fill", "%s of a device", ap_format_bytes(j->usable_bytes, usable));
+	ap_str_addf(out, "%-18s%s of a device, headroom %g %%", "memory to fill",
+		ap_format_bytes(j->usable_bytes, usable), j->headroom);
+	if (j->memory_error > 0)
+		ap_str_addf(out, "; predictions are %.1f %% off measured memory, in the mean",
+			j->memory_error);
+	ap_str_addc(out, '\n');
 	for (uint32_t i = 0; i < j->ninstead; i++) {
 		const struct ap_plan_instead *o = &j->instead[i];
 
 		ap_str_addf(out, "%-18s%s=%s instead of %s: ", i ? "" : "instead", o->name, o->value,
 			o->taken);
 		add_more(out, o->step_s, j->step_s);
-		ap_str_add(out, o->least_s < o->step_s ? ", of those priced\n" : "\n");
+		if (o->least_s < o->step_s)
+			ap_str_add(out, ", of those priced");
+		if (o->step_s - j->step_s < j->step_s * j->step_error / 100)
+			ap_str_add(out, ", within the error");
+		ap_str_addc(out, '\n');
 	}
+	add_near(out, j);
 	add_machines(out, j);
 	ap_str_add(out, "\nthe fastest:\n");
 	for (uint32_t i = 0; i < j->ntop; i++) {

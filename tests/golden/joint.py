@@ -80,6 +80,10 @@ def combination(rng, layers, batch, devices, executor):
     return words
 
 
+def decided_step(joint):
+    return joint["fastest"][0]["step_time_s"]
+
+
 def look_at(folder, name, executor, chip, devices, memory):
     graph = os.path.join(folder, name + ".json")
     machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor]
@@ -111,13 +115,21 @@ def look_at(folder, name, executor, chip, devices, memory):
         fault(f"{what}: micro-batches change what BatchNorm computes: {joint['decided']}")
     if outs[0]["prediction"]["memory"][0]["total_bytes"] > joint["usable_bytes"]:
         fault(f"{what}: does not leave the headroom")
-    code, out, err = run("plan", graph, *machine, "--json", "--no-prune")
+    code, out, err = run("plan", graph, *machine, "--json", "--no-prune", "--top", "1000")
     whole = json.loads(out)["joint"] if code == 0 else {}
     if whole.get("decided") != joint["decided"] or whole.get("step_time_s") != joint["step_time_s"]:
         fault(f"{what}: {joint['decided']} {joint['step_time_s']}, without pruning "
               f"{whole.get('decided')} {whole.get('step_time_s')}")
     if whole.get("priced") != joint["combinations"] or joint["priced"] >= whole.get("priced", 0):
         fault(f"{what}: priced {joint['priced']} and, without pruning, {whole.get('priced')}")
+    if "error" in whole and whole["fit"] <= 1000:
+        near = [p for p in whole["fastest"]
+                if p["step_time_s"] <= decided_step(whole) * (1 + whole["error"]["step_percent"] / 100)]
+        every = [set(p["decided"].split()) for p in near]
+        common = [w for w in whole["error"]["common"].split() if w.split("=")[0] in ("tp", "pp", "mbs")]
+        if whole["error"]["plans"] != len(near) or whole["error"]["maybe"] or \
+                not all(w in words for w in common for words in every):
+            fault(f"{what}: {len(near)} plans are near, not {whole['error']}")
     for i, one in enumerate(whole.get("instead", [])):
         if one["step_time_s"] < joint["instead"][i]["step_bound_s"] * (1 - 1e-9):
             fault(f"{what}: {one} is below the bound {joint['instead'][i]}")

@@ -3,10 +3,11 @@
 
 No row of data/*.csv without its source: data/SOURCES has a paragraph for every source_id, with address, contents
 and licence, and none that nothing comes from; every row says where in its source it stands, and has a name of its
-own.
+own. Software profiles state no errors of predictions but those of docs/fidelity.md.
 """
 import csv
 import glob
+import json
 import os
 import sys
 
@@ -48,6 +49,22 @@ for path in sorted(glob.glob(os.path.join(ROOT, "data", "*.csv"))):
             if not row["id"] or row["id"] in ids:
                 failed.append(f"{name}: \"{row['id']}\" is no name of a row of its own")
             ids.add(row["id"])
+
+# What software profiles say of errors is what docs/fidelity.md has, which the bench makes of the rows.
+with open(os.path.join(ROOT, "docs", "fidelity.md"), encoding="utf-8") as f:
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in f if line.startswith("|")]
+known_errors = {c[0]: (c[4], c[8]) for c in cells if len(c) == 10}
+said = 0
+for path in sorted(glob.glob(os.path.join(ROOT, "chips", "software", "*.json"))):
+    with open(path, encoding="utf-8") as f:
+        profile = json.load(f)
+    measured = known_errors.get(profile["name"], ("", ""))
+    for key, value in zip(("step_error_percent", "memory_error_percent"), measured):
+        said += key in profile
+        if str(profile.get(key, "")) != value:
+            failed.append(f"{path}: {key} is {profile.get(key)}, docs/fidelity.md has \"{value}\"")
+if not said:
+    failed.append("no software profile says an error")
 failed += [f"SOURCES: nothing comes from {name}" for name in known if name not in used]
 if not rows:
     failed.append("there are no rows")

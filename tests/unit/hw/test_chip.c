@@ -168,8 +168,10 @@ START_TEST(software_profiles)
 	ck_assert_int_eq(s->gradient_sum, AP_SUM_UNKNOWN);
 	ck_assert_int_eq(ap_software_get(&ctx, "megatron", &s), AP_OK);
 	ck_assert_int_eq(s->gradient_sum, AP_SUM_FUSED);
+	ck_assert(s->step_error > 1 && s->step_error < 20 && s->memory_error > 1 && s->memory_error < 20);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspeed", &s), AP_OK);
 	ck_assert_int_eq(s->gradient_sum, AP_SUM_APART);
+	ck_assert(!(s->step_error > 0)); /* nobody has measured it */
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspor", &s), AP_USAGE);
 	ck_assert_ptr_nonnull(
 		strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "did you mean \"mindspore\""));
