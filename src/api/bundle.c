@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/network.h"
 #include "api/planning.h"
 #include "api/stage_files.h"
 #include "base/arena.h"
@@ -355,17 +356,30 @@ static enum ap_status clear_folder(struct staging *s, const char *sub)
 	return AP_OK;
 }
 
-/* What the arguments of Megatron say of the network that the graph was made from; NULL: it is not known. */
-static const struct ap_bundle_network *network_of(struct ap_ctx *ctx, const struct ap_decoder *d, int64_t tp)
+/* What the arguments of Megatron say of the network that the graph was made from, or that it is; NULL: it is
+ * not known. */
+static const struct ap_bundle_network *network_of(struct ap_ctx *ctx, const struct ap_made *made, int64_t tp)
 {
 	struct ap_bundle_network *network = AP_NEW(ctx->arena, struct ap_bundle_network);
-	struct ap_megatron_words words;
+	const struct ap_decoder *d = made->decoder;
+	struct ap_megatron_words words = {0};
+	struct ap_network read = {0};
 
-	if (!d)
+	network->read = !d && made->loaded && ap_network_find(ctx, made->loaded, &read);
+	if (!d && !network->read)
 		return NULL;
-	words = ap_megatron_of_decoder(ctx->arena, d, tp);
-	*network = (struct ap_bundle_network){.n = words.n, .word = words.word, .layers = d->layers,
-		.further = d->further};
+	d = network->read ? &read.decoder : d;
+	if (!read.sizes_alone)
+		words = ap_megatron_of_decoder(ctx->arena, d, tp);
+	if (network->read && words.n == 0) {
+		read.missing = read.missing ? read.missing : "what of its layers no argument says";
+		words = ap_megatron_of_sizes(ctx->arena, d, tp);
+	}
+	network->missing = read.missing;
+	network->n = words.n;
+	network->word = words.word;
+	network->layers = d->layers;
+	network->further = d->further;
 	return words.n ? network : NULL;
 }
 
@@ -408,7 +422,7 @@ enum ap_status ap_bundle_stage(struct ap_writing *to, const struct ap_made *made
 	if (made->op_template)
 		AP_TRY(ap_op_template_check(to->ctx, made->op_template, plan));
 	ap_expert_find(to->ctx, plan, made->hybrid, &expert);
-	b.network = network_of(to->ctx, made->decoder, expert.hybrid.tp ? expert.hybrid.tp : 1);
+	b.network = network_of(to->ctx, made, expert.hybrid.tp ? expert.hybrid.tp : 1);
 	ap_bundle_say(to->ctx, &b);
 	AP_TRY(check_said(to->ctx, &b));
 	AP_TRY(stage_stages(&s));

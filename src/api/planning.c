@@ -332,6 +332,7 @@ static enum ap_status make_plan(struct ap_ctx *ctx, const struct ap_settings *se
 		st = check_memory(ctx, set, use, &p->plan);
 	p->made.plan = &p->plan;
 	p->made.decoder = src->decoder;
+	p->made.loaded = p->in.loaded;
 	p->made.hybrid = &p->in.hybrid;
 	return st;
 }

@@ -16,6 +16,7 @@ struct ap_made { /* what a search or an evaluation made */
 	const struct ap_op_template *op_template; /* of operator strategies; NULL: none given */
 	const struct ap_tries *tries; /* the combinations of settings, of which this is one; NULL: the only */
 	const struct ap_decoder *decoder; /* the network that the graph was made from; NULL: not known */
+	const struct ap_graph *loaded; /* as its file has it, without stages; NULL: not known */
 	const struct ap_hybrid *hybrid; /* that was asked for; dp 0: none; NULL: not known */
 };
 

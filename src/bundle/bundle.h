@@ -87,6 +87,8 @@ struct ap_bundle_network {
 	uint32_t n;
 	const char *const *word; /* [n] an argument with its values: "--num-layers 32" */
 	int64_t layers, further; /* further: behind the others, which predict tokens behind the next */
+	bool read; /* out of the graph */
+	const char *missing; /* "the activation": what the graph does not tell; NULL: nothing */
 };
 
 struct ap_bundle { /* the source of all files */

@@ -444,6 +444,12 @@ static void add_head(struct script *s)
 	ap_words_line(w, "set -eu\n");
 }
 
+/* Does the script's caller have to say more of the network? */
+static bool demands_network(const struct ap_bundle *b)
+{
+	return !b->network || b->network->missing;
+}
+
 /* The arguments of the script's caller, MODEL_ARGS and TRAIN_ARGS, are words between blanks. */
 static void add_environment(struct script *s)
 {
@@ -458,11 +464,10 @@ static void add_environment(struct script *s)
 	if (s->ascend)
 		ap_words_line(w, "export HCCL_CONNECT_TIMEOUT=${HCCL_CONNECT_TIMEOUT:-1800}\n"
 			"export HCCL_EXEC_TIMEOUT=${HCCL_EXEC_TIMEOUT:-1800}");
-	if (!w->b->network) {
+	if (demands_network(w->b)) {
 		ap_str_addc(&w->text, '\n');
-		ap_words_comment(w, "The network's arguments, hidden-size and the like, which a graph does "
-			"not "
-			"hold.");
+		ap_words_comment(w, "The graph does not tell %s: MODEL_ARGS has such arguments.",
+			w->b->network ? w->b->network->missing : "hidden-size and the like");
 		ap_words_line(w, ": \"${MODEL_ARGS:?set it to the arguments of the network}\"\n"
 			"read -r -d '' -a MODEL <<<\"$MODEL_ARGS\" || true");
 	}
@@ -477,14 +482,17 @@ static void add_network(struct script *s)
 {
 	const struct ap_bundle_network *network = s->w.b->network;
 
-	if (network)
+	if (network && network->read)
+		ap_words_comment(&s->w, "The network is read out of the graph. What changes no size of it, as "
+			"rotary-base, keeps its default: TRAIN_ARGS may say it.");
+	else if (network)
 		ap_words_comment(&s->w, "What changes no size of the network, as rotary-base, keeps its "
 			"default: TRAIN_ARGS may say it.");
 	ap_words_line(&s->w, "ARGS=(");
-	if (!network)
-		arg(s, "\"${MODEL[@]}\"");
 	for (uint32_t i = 0; network && i < network->n; i++)
 		arg(s, "%s", network->word[i]);
+	if (demands_network(s->w.b)) /* the last one counts */
+		arg(s, "\"${MODEL[@]}\"");
 	arg(s, "\"${TRAIN[@]}\"");
 	if (s->ascend)
 		arg(s, "--use-mcore-models\n\t--transformer-impl local\n\t--optimization-level 2%s",

@@ -163,3 +163,27 @@ struct ap_megatron_words ap_megatron_of_decoder(struct ap_arena *arena, const st
 	add_vocabulary(&l, d->vocabulary, tp);
 	return (struct ap_megatron_words){l.v, (uint32_t)l.n};
 }
+
+struct ap_megatron_words ap_megatron_of_sizes(struct ap_arena *arena, const struct ap_decoder *d, int64_t tp)
+{
+	const struct {
+		const char *name;
+		int64_t value;
+	} sizes[] = {{"num-layers", d->layers}, {"hidden-size", d->hidden}, {"ffn-hidden-size", d->inner},
+		{"num-attention-heads", d->heads}, {"seq-length", d->sequence},
+		{"max-position-embeddings", d->positions ? d->positions : d->sequence},
+		{"kv-channels", d->head_size * d->heads == d->hidden ? 0 : d->head_size},
+		{"num-experts", d->experts.count}, {"moe-router-topk", d->experts.active},
+		{"moe-ffn-hidden-size", d->experts.inner}};
+	struct list l = {.arena = arena};
+
+	for (size_t i = 0; i < AP_COUNT(sizes); i++)
+		if (sizes[i].value)
+			number(&l, sizes[i].name, sizes[i].value);
+	if (d->kv_heads != d->heads)
+		add(&l, ap_arena_printf(arena, "--group-query-attention --num-query-groups %" PRId64,
+			d->kv_heads));
+	if (d->vocabulary)
+		add_vocabulary(&l, d->vocabulary, tp);
+	return (struct ap_megatron_words){l.v, (uint32_t)l.n};
+}

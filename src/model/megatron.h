@@ -15,4 +15,7 @@ struct ap_megatron_words {
 struct ap_megatron_words ap_megatron_of_decoder(struct ap_arena *arena, const struct ap_decoder *d,
 	int64_t tp);
 
+/* Its sizes alone, those that are not 0, of a network of which the rest is not known. In arena. */
+struct ap_megatron_words ap_megatron_of_sizes(struct ap_arena *arena, const struct ap_decoder *d, int64_t tp);
+
 #endif
