@@ -107,7 +107,8 @@ static void read_attention(struct layer *l, const struct reading *r, const struc
 	}
 	/* Positions turn queries and keys by constants for each position and unit of a head. */
 	l->turns |= is_like(n->type, "Rotary");
-	if (!strcmp(n->type, "Mul") && a && b && (a->kind == AP_TENSOR_CONST) != (b->kind == AP_TENSOR_CONST)) {
+	if (!strcmp(n->type, "Mul") && a && b &&
+		(a->kind == AP_TENSOR_CONST) != (b->kind == AP_TENSOR_CONST)) {
 		const struct ap_tensor *c = a->kind == AP_TENSOR_CONST ? a : b;
 
 		l->turns |= c->shape.rank >= 2 && last_of(c) > 1 && elements(c) == last_of(c) *
@@ -338,10 +339,15 @@ static bool begin(struct reading *r)
 	r->data = ap_layer_data(r->ctx, r->g);
 	ap_layer_parts(r->ctx, r->g, r->family.member, r->data, &r->parts);
 	d->hidden = find_width(r);
-	for (ap_id t = 0; t < r->g->ntensor; t++)
-		if (r->g->tensor[t].kind == AP_TENSOR_PARAM && !r->g->tensor[t].trainable)
-			return false;
 	return d->hidden > 0;
+}
+
+static bool all_train(const struct ap_graph *g)
+{
+	for (ap_id t = 0; t < g->ntensor; t++)
+		if (g->tensor[t].kind == AP_TENSOR_PARAM && !g->tensor[t].trainable)
+			return false;
+	return true;
 }
 
 bool ap_network_find(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_network *out)
@@ -368,6 +374,8 @@ bool ap_network_find(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_net
 			miss(&r, "in what layers differ");
 		else if (!r.layer[0].ahead)
 			miss(&r, "where norms stand");
+		if (!all_train(g))
+			miss(&r, "what parameters that are not trained are");
 		if (!r.missing.len && count(&out->decoder, r.layer[0].norms[1]) != g->parameters)
 			miss(&r, "what its other parameters are");
 		out->sizes_alone = r.missing.len > 0;

@@ -482,12 +482,10 @@ static void add_network(struct script *s)
 {
 	const struct ap_bundle_network *network = s->w.b->network;
 
-	if (network && network->read)
-		ap_words_comment(&s->w, "The network is read out of the graph. What changes no size of it, as "
-			"rotary-base, keeps its default: TRAIN_ARGS may say it.");
-	else if (network)
-		ap_words_comment(&s->w, "What changes no size of the network, as rotary-base, keeps its "
-			"default: TRAIN_ARGS may say it.");
+	if (network)
+		ap_words_comment(&s->w, "%sWhat changes no size of the network, as rotary-base, keeps its "
+			"default: TRAIN_ARGS may say it.", network->read ?
+			"The network is read out of the graph. " : "");
 	ap_words_line(&s->w, "ARGS=(");
 	for (uint32_t i = 0; network && i < network->n; i++)
 		arg(s, "%s", network->word[i]);

@@ -6,7 +6,7 @@
 #include "bundle/bundle.h"
 
 /* A script for bash that sets what the arguments ask of the environment and starts pretrain_gpt.py on each
- * server. Without b->network it demands MODEL_ARGS, the network's arguments. */
+ * server. It demands what b->network lacks of the network as MODEL_ARGS. */
 void ap_megatron_say(struct ap_ctx *ctx, const struct ap_bundle *b, struct ap_said *out);
 
 /* The same in MindSpeed's own words where it has such. */

@@ -370,8 +370,34 @@ NETWORKS = [
       "moe_intermediate_size": 64, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1, "scoring_func": "sigmoid",
       "topk_method": "noaux_tc", "norm_topk_prob": True, "hidden_act": "silu"},
      "--multi-latent-attention --moe-layer-freq ([0]*1+[1]*3) --moe-router-num-groups 2", "--num-query-groups"),
+    ({"model_type": "llama", "hidden_act": "silu"}, "--swiglu --disable-bias-linear --position-embedding-type rope",
+     "--qk-layernorm"),
+    ({"model_type": "gpt_neox", "hidden_act": "gelu", "rotary_pct": 1.0, "use_parallel_residual": True,
+      "layer_norm_eps": 1e-5, "num_key_value_heads": None, "rms_norm_eps": None}, None, None),
     ({"model_type": "gemma2", "head_dim": 16, "sliding_window": 128, "query_pre_attn_scalar": 16}, None, None),
 ]
+
+
+def network_words(script):
+    """Does it demand MODEL_ARGS, and the lines of the network's arguments."""
+    with open(script, encoding="utf-8") as f:
+        text = f.read()
+    lines = text[text.index("ARGS=(\n") + 7:text.index('\t"${TRAIN[@]}"')]
+    return "MODEL_ARGS:?" in text, [line for line in lines.split("\n") if "MODEL[@]" not in line]
+
+
+def check_graph(folder, config, script):
+    """The graph of a configuration alone: the same arguments, or the script asks for more."""
+    graph, bundle = os.path.join(folder, "read.json"), os.path.join(folder, "read")
+    shutil.rmtree(bundle, ignore_errors=True)
+    done = run("import", config, "--sequence", "256", "--batch", "16", "-q", "-o", graph)
+    need(done.returncode == 0, done.stderr)
+    done = run("evaluate", graph, "--chip", "h100", "--executor", "megatron", "-q", "--device-num", "8", "--hybrid",
+               "tp=2,pp=2,sp=1,mbs=1", "--bundle", bundle)
+    need(done.returncode == 0, done.stderr)
+    demanded, lines = network_words(os.path.join(bundle, "megatron.sh"))
+    need(demanded or lines == network_words(script)[1], f"read of the graph: {lines}")
+    need(set(lines) >= {"\t--num-layers 4", "\t--hidden-size 128", "\t--seq-length 256"}, f"{lines}")
 
 
 def check_network(folder, config, words, lacks):
@@ -389,6 +415,8 @@ def check_network(folder, config, words, lacks):
         text = f.read()
     need(("MODEL_ARGS" in text) == (words is None), text)
     if words is None:
+        check_graph(folder, path, script)
+        need(network_words(os.path.join(folder, "read", "megatron.sh"))[0], "a graph tells what no argument says")
         return
     given, _ = rules.run_script(bundle, "megatron.sh", {})
     given = " ".join(given)
@@ -402,6 +430,7 @@ def check_network(folder, config, words, lacks):
     # biases that choose experts are no parameters of a launch
     more = 3 * config["n_routed_experts"] if "topk_method" in config else 0
     same("parameters", int(said[1]) + more, plan["graph"]["parameters"])
+    check_graph(folder, path, script)
     if shutil.which("shellcheck"):
         found = subprocess.run(["shellcheck", script], capture_output=True, text=True)
         need(found.returncode == 0, found.stdout)
