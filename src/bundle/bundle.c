@@ -14,6 +14,7 @@
 #include "bundle/bundle_readme.h"
 #include "bundle/bundle_settings.h"
 #include "bundle/bundle_way.h"
+#include "bundle/deepspeed.h"
 #include "bundle/megatron.h"
 #include "bundle/mindformers.h"
 #include "bundle/torchtitan.h"
@@ -45,11 +46,13 @@ static bool by_mindspore_staged(const struct ap_bundle *b)
 
 enum ap_language ap_bundle_language(const struct ap_bundle *b)
 {
-	static const char *const executors[AP_LANGUAGES] = {"mindformers", "megatron", "mindspeed",
-		"torchtitan"};
+	static const char *const executors[AP_LANGUAGES] = {[AP_LANGUAGE_MINDFORMERS] = "mindformers",
+		[AP_LANGUAGE_MEGATRON] = "megatron", [AP_LANGUAGE_MINDSPEED] = "mindspeed",
+		[AP_LANGUAGE_TORCHTITAN] = "torchtitan"};
 	int i = 0;
 
-	while (i < AP_LANGUAGES && (!b->asked.route || strcmp(b->asked.route->name, executors[i]) != 0))
+	while (i < AP_LANGUAGES && (!b->asked.route || !executors[i] || strcmp(b->asked.route->name,
+		executors[i]) != 0))
 		i++;
 	return (enum ap_language)i;
 }
@@ -58,13 +61,15 @@ void ap_bundle_say(struct ap_ctx *ctx, struct ap_bundle *b)
 {
 	typedef void say_fn(struct ap_ctx *, const struct ap_bundle *, struct ap_said *);
 	static say_fn *const say[AP_LANGUAGES] = {ap_mindformers_say, ap_megatron_say, ap_mindspeed_say,
-		ap_torchtitan_say};
+		ap_torchtitan_say, ap_deepspeed_say};
 	enum ap_language own = ap_bundle_language(b);
 	bool alone = own == AP_LANGUAGE_MINDSPEED || own == AP_LANGUAGE_TORCHTITAN;
+	bool generic = own == AP_LANGUAGES && b->plan->step->executor == AP_EXECUTOR_GENERIC;
 
 	for (int i = 0; i < AP_LANGUAGES; i++) {
 		b->said[i] = (struct ap_said){0};
-		if (alone ? i == (int)own : i < AP_LANGUAGE_MINDSPEED)
+		if (alone ? i == (int)own : i < AP_LANGUAGE_MINDSPEED || (generic && i ==
+			AP_LANGUAGE_DEEPSPEED))
 			say[i](ctx, b, &b->said[i]);
 	}
 }
@@ -84,6 +89,7 @@ WORDS_FILE(mindformers, AP_LANGUAGE_MINDFORMERS)
 WORDS_FILE(megatron, AP_LANGUAGE_MEGATRON)
 WORDS_FILE(mindspeed, AP_LANGUAGE_MINDSPEED)
 WORDS_FILE(torchtitan, AP_LANGUAGE_TORCHTITAN)
+WORDS_FILE(deepspeed, AP_LANGUAGE_DEEPSPEED)
 
 static bool has_python(const struct ap_bundle *b)
 {
@@ -214,6 +220,7 @@ static const struct ap_bundle_file files[] = {
 	{"mindspeed.sh", "starts MindSpeed-LLM with the plan", said_to_mindspeed, write_mindspeed},
 	{"torchtitan.sh", "starts torchtitan with the plan", said_to_torchtitan, write_torchtitan},
 	{AP_TORCHTITAN_PYTHON, "what of the plan no flag of torchtitan says", has_python, write_python},
+	{AP_DEEPSPEED_FILE, "the plan in DeepSpeed's words", said_to_deepspeed, write_deepspeed},
 	{AP_BUNDLE_PLAN, "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
 	{AP_BUNDLE_CKPT, "strategy checkpoint", NULL, write_ckpt},
 	{AP_BUNDLE_MANIFEST, "size and SHA-256 of all these files; for autopar-plan check", NULL,

@@ -62,6 +62,7 @@ enum ap_language { /* a framework that is told degrees of parallelism, and nothi
 	AP_LANGUAGE_MEGATRON,
 	AP_LANGUAGE_MINDSPEED,
 	AP_LANGUAGE_TORCHTITAN,
+	AP_LANGUAGE_DEEPSPEED, /* of plans for any executor, as far as it goes: it has no route */
 	AP_LANGUAGES
 };
 

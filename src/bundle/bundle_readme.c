@@ -13,6 +13,7 @@
 #include "bundle/bundle_marks.h"
 #include "bundle/bundle_settings.h"
 #include "bundle/bundle_way.h"
+#include "bundle/deepspeed.h"
 #include "cost/recompute.h"
 #include "pipeline/schedule.h"
 #include "pipeline/stages.h"
@@ -393,16 +394,19 @@ static void add_said(struct readme *r, const char *file, const struct ap_said *s
 static void add_expert(struct readme *r)
 {
 	static const char *const files[AP_LANGUAGES] = {"mindformers.yaml", "megatron.sh", "mindspeed.sh",
-		"torchtitan.sh"};
+		"torchtitan.sh", AP_DEEPSPEED_FILE};
 	const struct ap_expert *x = r->b->expert;
 	struct ap_str names;
 	uint32_t nfile = 0;
+	int last = 0;
 	char step[32];
 
 	ap_str_init(&names, r->ctx->arena);
 	for (int i = 0; i < AP_LANGUAGES; i++)
+		last = r->b->said[i].text ? i : last;
+	for (int i = 0; i < AP_LANGUAGES; i++)
 		if (r->b->said[i].text)
-			ap_str_addf(&names, "%s%s", nfile++ ? " and " : "", files[i]);
+			ap_str_addf(&names, "%s%s", !nfile++ ? "" : i == last ? " and " : ", ", files[i]);
 	heading(r, "In words of degrees of parallelism");
 	if (!x->hybrid.dp) {
 		ap_str_addf(&r->out, "No file says the plan in them: %s.\n", x->why_not);

@@ -210,7 +210,7 @@ class Bundle(BundleCase):
     def test_generic(self):
         self.bundle(MIX, "--executor=generic")
         self.assertEqual(sorted(os.listdir(self.dir)), [
-            "README.txt", "manifest.json", "megatron.sh", "mindformers.yaml", "plan.json",
+            "README.txt", "ds_config.json", "manifest.json", "megatron.sh", "mindformers.yaml", "plan.json",
             "strategy.ckpt"])
 
     def test_layers(self):

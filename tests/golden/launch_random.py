@@ -295,6 +295,23 @@ def judge(case, folder, plan, language):
     return facts
 
 
+def judge_deepspeed(case, folder, plan, readme):
+    """ds_config.json, of plans for any executor without stages, experts and parts of sequences."""
+    path = os.path.join(folder, "ds_config.json")
+    need(os.path.exists(path) == (case.executor == "generic" and max(case.pp, case.cp, case.ep) == 1), "ds_config.json")
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as f:
+        facts = rules.deepspeed(f.read(), case.devices())
+    for name in ("dp", "tp", "mbs", "m", "level"):
+        same(name, getattr(facts, name), getattr(case, name))
+    same("batch", facts.batch, plan["graph"]["batch"])
+    same("bf16", facts.doc["bf16"]["enabled"], True)
+    for said, lacks in ((case.sp, "sequence parallelism"), (recomputed(plan)[0], "what is recomputed"),
+                        (case.recipe, "8 bits"), (case.shards not in (0, case.dp), "dealt among")):
+        need(bool(said) == (re.search(f"DeepSpeed cannot be told: .*{lacks}", readme) is not None), f"{lacks}: {readme}")
+
+
 def read_back(case, folder, plan, language):
     """The plan that --config makes of the file."""
     name = "mindformers.yaml" if language == "mindformers" else f"{language}.sh"
@@ -350,6 +367,7 @@ def check(r, folder):
                 check_again(facts, plan, language)
                 if language != "torchtitan" and "is told otherwise" not in readme:
                     read_back(case, bundle, plan, language)
+        judge_deepspeed(case, bundle, plan, readme)
         need(judged or "would not start with it" in readme, "no file, and README.txt does not say why")
         return f"{case.executor}: {judged} file{'s' * (judged != 1)}"
     except Refused as e:

@@ -524,3 +524,25 @@ def torchtitan(words, env, python, layers, tokens, experts):
 def is_python(path):
     with open(path, encoding="utf-8") as f:
         ast.parse(f.read())
+
+
+# ---- DeepSpeed ----
+
+def no_duplicates(pairs):
+    need(len({k for k, _ in pairs}) == len(pairs), f"a key twice: {pairs}")
+    return dict(pairs)
+
+
+def deepspeed(text, devices):
+    """The facts of a configuration: the product of the batch, the world, what a stage of ZeRO takes."""
+    doc = json.loads(text, object_pairs_hook=no_duplicates)
+    need(set(doc) <= {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "fp16",
+                      "zero_optimization", "tensor_parallel"}, f"{set(doc)}")
+    tp, zero = doc.get("tensor_parallel", {}).get("autotp_size", 1), doc["zero_optimization"]
+    need(devices % tp == 0, f"{devices} devices, autotp_size {tp}")
+    dp, mbs, m = devices // tp, doc["train_micro_batch_size_per_gpu"], doc["gradient_accumulation_steps"]
+    need(doc["train_batch_size"] == mbs * m * dp, f"batch {doc['train_batch_size']}: {mbs} x {m} x {dp}")
+    need(set(zero) <= {"stage", "overlap_comm"} and zero["stage"] in (0, 1, 2, 3), f"{zero}")
+    need(not (doc["bf16"]["enabled"] and doc["fp16"]["enabled"]), "bf16 and fp16")
+    return types.SimpleNamespace(world=devices, dp=dp, tp=tp, mbs=mbs, m=m, batch=doc["train_batch_size"],
+                                 level=zero["stage"], doc=doc)
