@@ -147,23 +147,12 @@ static bool is_better(const struct trial *a, const struct trial *b)
 	return false;
 }
 
-static const char *first_error(const struct ap_diag *diag)
-{
-	enum ap_level level;
-	const char *text;
-
-	for (size_t i = 0; (text = ap_diag_text(diag, i, &level, NULL)); i++)
-		if (level == AP_ERROR)
-			return text;
-	return NULL;
-}
-
 /* What is told of a combination, in the run's arena. */
 static void describe(struct ap_ctx *ctx, const struct trial *t, struct ap_tried *out)
 {
 	struct ap_settings set;
 	struct ap_setting *list = AP_NEW_N(ctx->arena, struct ap_setting, AP_SET_COUNT);
-	const char *why = t->arena ? first_error(t->ctx.diag) : "memory of the planner ran out";
+	const char *why = t->arena ? ap_diag_first_error(t->ctx.diag) : "memory of the planner ran out";
 	struct ap_str label;
 
 	pick(ctx->arena, &set, t->several, t->number);

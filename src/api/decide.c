@@ -463,6 +463,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	}
 	out->sequence = ap_points_sequence(in.loaded);
 	out->software = in.step.software;
+	out->chip = in.chip;
 	out->n = (uint32_t)d.trials.n;
 	out->trial = d.trials.v;
 	out->bound_s = INFINITY;

@@ -40,6 +40,7 @@ struct ap_decision {
 	double headroom; /* per cent of a device's usable memory that stays free */
 	int64_t usable_bytes; /* of a device, less that */
 	bool complete; /* not stopped */
+	const struct ap_chip *chip;
 	const struct ap_software *software; /* with the measured errors of its predictions */
 	int64_t sequence; /* tokens of a sample; 0: the graph has none */
 };

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "api/points.h"
 #include "base/arena.h"
@@ -12,7 +13,7 @@
 #include "base/vec.h"
 #include "pipeline/schedule.h"
 
-/* ---- numbers of devices ---- */
+/* ---- machines ---- */
 
 #define HOURS 3600.0
 
@@ -38,54 +39,167 @@ static enum ap_status too_slow(struct ap_ctx *ctx, const struct ap_settings *set
 	char step[32];
 
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "plan",
-		"no plan keeps %s: the shortest step is %s, of %s on %" PRId64 " devices",
+		"no plan keeps %s: the shortest step is %s, of %s on %" PRId64 " x %s",
 		ap_setting_said(ctx, set, ap_setting_given(set, AP_SET_max_step_time) ? AP_SET_max_step_time
 			: AP_SET_deadline), ap_format_seconds(d->trial[d->best].step_s, step),
-		ap_points_words(ctx, &d->space, &d->trial[d->best].point), d->space.devices);
+		ap_points_words(ctx, &d->space, &d->trial[d->best].point), d->space.devices, d->chip->name);
 }
 
-enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, struct ap_decided *out)
+/* The machines, before anything is decided. */
+struct machines {
+	size_t n;
+	struct ap_settings *set;
+	struct ap_sources *src;
+	double *price;
+};
+
+/* The chips of a list, "h100,910b", as texts; one, which may be NULL, if there is no list. */
+static size_t split_chips(struct ap_ctx *ctx, const char *text, const char *const **out)
+{
+	AP_VEC(const char *) list = {0};
+
+	for (const char *at = text; at && *at; at += *at == ',') {
+		size_t len = strcspn(at, ",");
+
+		AP_PUSH(ctx->arena, list, ap_arena_strndup(ctx->arena, at, len));
+		at += len;
+	}
+	if (!list.n)
+		AP_PUSH(ctx->arena, list, text);
+	*out = list.v;
+	return list.n;
+}
+
+static enum ap_status list_cases(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const char *const *tables, struct machines *out)
 {
 	const struct ap_choices *numbers = set->among[AP_SET_device_num];
-	bool limited = ap_setting_given(set, AP_SET_max_step_time) || ap_setting_given(set, AP_SET_deadline);
-	size_t n = numbers ? numbers->n : 1, best = n, fastest = n;
-	struct ap_settings *each = AP_NEW_N(ctx->arena, struct ap_settings, n);
-	struct ap_decision *d = AP_NEW_N(ctx->arena, struct ap_decision, n);
-	enum ap_status early = AP_OK, first = AP_OK;
+	const char *const *chip;
+	size_t nchip = split_chips(ctx, set->chip, &chip), ntable = 0, each;
+	const struct ap_chip *known;
 
+	while (tables[ntable])
+		ntable++;
+	for (size_t c = 0; set->chip && c < nchip; c++)
+		AP_TRY(ap_chip_get(ctx, chip[c], &known));
 	if (numbers && numbers->any)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: expected numbers, such as "
 			"8..1024", ap_setting_said(ctx, set, AP_SET_device_num));
-	for (size_t i = 0; i < n; i++) {
-		struct ap_ctx own = n > 1 ? ap_diag_apart(ctx) : *ctx;
+	if (numbers && src->table)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: the rank table %s says how many devices it has; expected one of both",
+			ap_setting_said(ctx, set, AP_SET_device_num), src->table_path);
+	if (set->price.n > 1 && set->price.n != nchip)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: expected one price, or one for each of %zu chips",
+			ap_setting_said(ctx, set, AP_SET_price), nchip);
+	each = numbers ? numbers->n : 1 + ntable;
+	*out = (struct machines){.n = nchip * each};
+	out->set = AP_NEW_N(ctx->arena, struct ap_settings, out->n);
+	out->src = AP_NEW_N(ctx->arena, struct ap_sources, out->n);
+	out->price = AP_NEW_N(ctx->arena, double, out->n);
+	for (size_t i = 0; i < out->n; i++) {
+		size_t k = i % each, c = i / each;
+
+		out->set[i] = *set;
+		out->set[i].chip = chip[c];
+		out->src[i] = *src;
+		if (numbers)
+			ap_setting_pick(&out->set[i], AP_SET_device_num, k);
+		else if (k && c)
+			out->src[i] = out->src[k];
+		else if (k)
+			AP_TRY(ap_sources_table(ctx, set, tables[k - 1], &out->src[i]));
+		if (set->price.n)
+			out->price[i] = set->price.v[set->price.n > 1 ? c : 0];
+	}
+	return AP_OK;
+}
+
+/* What a step costs: money where there is a price, else devices. */
+static double step_cost(const struct ap_decision *d, double price, double step_s)
+{
+	return (double)d->space.devices * (price > 0 ? price * step_s / HOURS : 1);
+}
+
+/* Is machine i to be taken rather than j? Both have plans; limited: both keep the limits of time. */
+static bool is_preferred(const struct ap_decided *all, bool limited, size_t i, size_t j)
+{
+	const struct ap_decision *a = &all->decision[i], *b = &all->decision[j];
+	const double step[] = {a->trial[a->best].step_s, b->trial[b->best].step_s};
+	const double devices[] = {(double)a->space.devices, (double)b->space.devices};
+	const double cost[] = {step_cost(a, all->price[i], step[0]), step_cost(b, all->price[j], step[1])};
+	const double *const by[2][3] = {{step, devices, cost}, {devices, cost, step}};
+
+	for (int k = 0; k < 3; k++) {
+		const double *v = by[limited][k];
+
+		if (v[0] < v[1] || v[0] > v[1])
+			return v[0] < v[1];
+	}
+	return false;
+}
+
+/* Says of each machine why it has no plan. */
+static enum ap_status none_has(struct ap_ctx *ctx, const struct ap_decided *all, enum ap_status first)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		const struct ap_settings *o = &all->set[i];
+		const char *chip = o->chip ? o->chip : all->src[i].table ? all->src[i].table->chip_info : "";
+
+		if (all->src[i].table)
+			(void)ap_diag_add(ctx->diag, AP_ERROR, first, &(struct ap_where){
+				.file = all->src[i].table_path}, "plan", "%s: %s", chip, all->why[i]);
+		else
+			(void)ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan", "%" PRId64 " x %s: %s",
+				o->device_num, chip, all->why[i]);
+	}
+	return ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan",
+		"on none of these %zu machines there is a plan that fits", all->n);
+}
+
+enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const char *const *tables, struct ap_decided *out)
+{
+	bool limited = ap_setting_given(set, AP_SET_max_step_time) || ap_setting_given(set, AP_SET_deadline);
+	enum ap_status early = AP_OK, first = AP_OK;
+	struct ap_decision *d;
+	struct machines m = {0};
+	const char **why;
+	size_t best, fastest;
+
+	AP_TRY(list_cases(ctx, set, src, tables, &m));
+	d = AP_NEW_N(ctx->arena, struct ap_decision, m.n);
+	why = AP_NEW_N(ctx->arena, const char *, m.n);
+	best = fastest = m.n;
+	*out = (struct ap_decided){m.n, m.set, m.src, d, m.price, why, m.n};
+	for (size_t i = 0; i < m.n; i++) {
+		struct ap_ctx own = m.n > 1 ? ap_diag_apart(ctx) : *ctx;
 		enum ap_status st;
 
-		each[i] = *set;
-		if (numbers)
-			ap_setting_pick(&each[i], AP_SET_device_num, i);
 		d[i].best = AP_NONE;
-		st = ap_decide(&own, &each[i], src, &d[i]);
+		st = ap_decide(&own, &m.set[i], &m.src[i], &d[i]);
 		if (st == AP_STOPPED || st == AP_LIMIT)
 			early = AP_STOPPED;
 		if (st != AP_OK && st != AP_STOPPED) {
-			if (n == 1)
+			if (m.n == 1)
 				return st;
-			first = first == AP_OK ? st : first;
+			why[i] = ap_diag_first_error(own.diag);
+			why[i] = why[i] ? why[i] : ap_status_text(st);
+			first = first == AP_OK || st == AP_INFEASIBLE ? st : first;
 			d[i].best = AP_NONE;
 			continue;
 		}
-		if (fastest == n || d[i].trial[d[i].best].step_s < d[fastest].trial[d[fastest].best].step_s)
+		if (fastest == m.n || is_preferred(out, false, i, fastest))
 			fastest = i;
-		if (limited ? best == n && is_in_time(set, &d[i]) : fastest == i)
+		if ((!limited || is_in_time(&m.set[i], &d[i])) &&
+			(best == m.n || is_preferred(out, limited, i, best)))
 			best = i;
 	}
-	*out = (struct ap_decided){n, each, d, best};
-	if (fastest == n)
-		return ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan",
-			"%s: with none of these numbers there is a plan that fits",
-			ap_setting_said(ctx, set, AP_SET_device_num));
-	return best == n ? too_slow(ctx, set, &d[fastest]) : early;
+	out->taken = best;
+	if (fastest == m.n)
+		return none_has(ctx, out, first);
+	return best == m.n ? too_slow(ctx, set, &d[fastest]) : early;
 }
 
 /* ---- what is told of it ---- */
@@ -241,7 +355,23 @@ static const char *given(struct ap_ctx *ctx, const struct ap_settings *set)
 	return s.s;
 }
 
-/* Lists the numbers of devices. */
+/* Is another machine as fast and as cheap as machine i, and better in one of both? */
+static bool is_dominated(const struct ap_decided *all, size_t i)
+{
+	const struct ap_decision *d = &all->decision[i];
+	double step_s = d->trial[d->best].step_s, cost = step_cost(d, all->price[i], step_s);
+
+	for (size_t k = 0; k < all->n; k++) {
+		const struct ap_decision *o = &all->decision[k];
+		double other_s = o->best == AP_NONE ? INFINITY : o->trial[o->best].step_s;
+		double other_cost = o->best == AP_NONE ? INFINITY : step_cost(o, all->price[k], other_s);
+
+		if (other_s <= step_s && other_cost <= cost && (other_s < step_s || other_cost < cost))
+			return true;
+	}
+	return false;
+}
+
 static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *out)
 {
 	struct ap_plan_machine *row = AP_NEW_N(ctx->arena, struct ap_plan_machine, all->n);
@@ -249,10 +379,13 @@ static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, stru
 	for (size_t i = 0; i < all->n; i++) {
 		const struct ap_decision *d = &all->decision[i];
 		const struct ap_settings *set = &all->set[i];
+		const struct ap_topo *table = all->src[i].table;
 		const struct ap_decision_trial *best = d->best == AP_NONE ? NULL : &d->trial[d->best];
 
-		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices : set->device_num,
-			.taken = i == all->taken};
+		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices : table ? table->ndev
+			: set->device_num, .chip = best ? d->chip->name : set->chip ? set->chip
+			: table ? table->chip_info : "", .table = table ? all->src[i].table_path : NULL,
+			.taken = i == all->taken, .why = all->why[i]};
 		if (!best)
 			continue;
 		row[i].decided = ap_points_words(ctx, &d->space, &best->point);
@@ -260,11 +393,12 @@ static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, stru
 		row[i].memory_bytes = best->memory_bytes;
 		row[i].rate = (double)d->space.batch * (double)(d->sequence ? d->sequence : 1) /
 			best->step_s / (double)d->space.devices;
+		row[i].undominated = !is_dominated(all, i);
 		out->unit = d->sequence ? "tokens" : "samples";
 		row[i].days = training_s(set, d) / (24 * HOURS);
-		if (ap_setting_given(set, AP_SET_price))
-			row[i].cost = training_s(set, d) / HOURS * (double)d->space.devices * set->price;
+		row[i].cost = training_s(set, d) / HOURS * (double)d->space.devices * all->price[i];
 	}
+	out->priced = all->price[all->taken] > 0;
 	out->nmachine = (uint32_t)all->n;
 	out->machine = row;
 }

@@ -6,20 +6,26 @@
 #include "api/decide.h"
 #include "api/shortlist.h"
 
-/* Decisions for several numbers of devices. */
+/* Decisions for several machines: numbers of devices or rank tables, times chips. */
 struct ap_decided {
 	size_t n; /* at least 1 */
-	const struct ap_settings *set; /* [n] the settings, with that number */
+	const struct ap_settings *set; /* [n] the settings, with one chip and number of devices */
+	const struct ap_sources *src; /* [n] with the rank table */
 	const struct ap_decision *decision; /* [n] best AP_NONE: nothing fits */
+	const double *price; /* [n] of a device, by the hour; 0: not given */
+	const char *const *why; /* [n] nothing fits; else NULL */
 	size_t taken;
 };
 
 /*
- * ap_decide() for each number of devices that --device-num has. Taken is the shortest step; under
- * --max-step-time or --deadline the fewest devices that keep it, and AP_INFEASIBLE, reported, if none do.
+ * ap_decide() for each chip that --chip lists, and of it for each number of devices that --device-num has or
+ * for each rank table: that of src and `tables`, NULL-terminated paths. Taken is the shortest step, of equals
+ * the fewest devices; under --max-step-time or --deadline the fewest devices that keep it, of equals the
+ * cheapest, and AP_INFEASIBLE, reported, if none do. AP_USAGE, reported, if --price has several prices
+ * and not one for each chip.
  */
-enum ap_status ap_decide_devices(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, struct ap_decided *out);
+enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const char *const *tables, struct ap_decided *out);
 
 /* What a plan tells of the decision that was taken, in the run arena. O(points * dimensions). */
 struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_decided *all);

@@ -199,24 +199,37 @@ static enum ap_status read_stage_config(struct ap_ctx *ctx, const struct ap_sett
 	return ap_input_json(ctx, &in, 0, out);
 }
 
-enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_named *named, struct ap_sources *out)
+static enum ap_status read_table(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_input *named, struct ap_sources *out)
 {
 	struct ap_input in;
 	struct ap_json *doc;
 
-	*out = (struct ap_sources){.table_path = named->table.path, .strategy = named->strategy};
+	out->table_path = named->path;
+	AP_TRY(read_named(ctx, set, named, &in));
+	AP_TRY(ap_input_json(ctx, &in, AP_JSON_TRAILING_COMMA, &doc));
+	return ap_topo_load(ctx, doc, ap_input_sha256(ctx, &in), &out->table);
+}
+
+enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_named *named, struct ap_sources *out)
+{
+	*out = (struct ap_sources){.strategy = named->strategy};
 	AP_TRY(read_stage_config(ctx, set, &out->stage_config));
 	ap_ctx_phase(ctx, "reading the graph");
 	AP_TRY(read_graph(ctx, set, &named->graph, out));
 	if (named->graph.text || !says_network(set, named->graph.path))
 		AP_TRY(compare_launch(ctx, set, out->graph));
 	ap_ctx_phase(ctx, "reading the machine");
-	if (!named->table.path)
-		return AP_OK;
-	AP_TRY(read_named(ctx, set, &named->table, &in));
-	AP_TRY(ap_input_json(ctx, &in, AP_JSON_TRAILING_COMMA, &doc));
-	return ap_topo_load(ctx, doc, ap_input_sha256(ctx, &in), &out->table);
+	return named->table.path ? read_table(ctx, set, &named->table, out) : AP_OK;
+}
+
+enum ap_status ap_sources_table(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_sources *io)
+{
+	const struct ap_input named = {.path = path};
+
+	return read_table(ctx, set, &named, io);
 }
 
 /* Makes the machine for --device-num. Servers and super pods are as the options say, else the

@@ -33,6 +33,10 @@ struct ap_sources {
 enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_named *named, struct ap_sources *out);
 
+/* The same graph on the machine of another rank table. */
+enum ap_status ap_sources_table(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_sources *io);
+
 /* Do samples of the batch meet in a statistic, so that micro-batches would change what the graph computes? */
 bool ap_sources_mix_batch(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src);
 

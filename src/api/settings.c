@@ -304,7 +304,7 @@ const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setti
 	case AP_SET_AMOUNT:
 		return "a number above 0, such as 800M, 300B or 15T";
 	case AP_SET_PRICE:
-		return "a price by the hour, such as 2.10 or 2.10/h";
+		return "a price by the hour, such as 2.10 or 2.10/h, or one for each of several chips";
 	case AP_SET_TIME:
 		return "a time above 0 with its unit, such as 300ms, 20s, 12h or 60d";
 	case AP_SET_INTS:
@@ -378,25 +378,39 @@ static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, c
 	return true;
 }
 
-/* Leaves the field unchanged if text is no value of it; *why may then add a reason. */
-static bool set_price(const char *text, double *price)
+static bool read_price(const char *text, size_t len, double *price)
 {
-	size_t len = strlen(text);
 	char number[32];
-	double v;
 
-	if (len > 2 && !strcmp(text + len - 2, "/h"))
+	if (len > 2 && !strncmp(text + len - 2, "/h", 2))
 		len -= 2;
 	if (len >= sizeof number)
 		return false;
 	memcpy(number, text, len);
 	number[len] = '\0';
-	if (!ap_parse_double(number, &v) || v < 0)
-		return false;
-	*price = v;
+	return ap_parse_double(number, price) && *price >= 0;
+}
+
+static bool set_prices(struct ap_arena *arena, const char *text, struct ap_prices *r)
+{
+	size_t len = strlen(text), n = 0;
+	double *v = AP_NEW_N(arena, double, len + 1);
+
+	if (len > 2 && *text == '[' && text[len - 1] == ']')
+		text = ap_arena_strndup(arena, text + 1, len - 2);
+	for (;; text++) {
+		len = strcspn(text, ",");
+		if (!read_price(text, len, &v[n++]))
+			return false;
+		text += len;
+		if (!*text)
+			break;
+	}
+	*r = (struct ap_prices){n, v};
 	return true;
 }
 
+/* Leaves the field unchanged if text is no value of it; *why may then add a reason. */
 static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, void *field,
 	const char *text, const char **why)
 {
@@ -425,7 +439,7 @@ static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, 
 		*(int64_t *)field = bytes;
 		return true;
 	case AP_SET_PRICE:
-		return set_price(text, field);
+		return set_prices(arena, text, field);
 	case AP_SET_TIME:
 		if (!ap_parse_time(text, &v) || v <= 0)
 			return false;
@@ -559,8 +573,7 @@ void ap_settings_init(struct ap_settings *s)
 
 		if (row->otherwise)
 			ok = set_value(NULL, row, field, row->otherwise, &why);
-		else if (row->type == AP_SET_NUM || row->type == AP_SET_PRICE ||
-			row->type == AP_SET_TIME)
+		else if (row->type == AP_SET_NUM || row->type == AP_SET_TIME)
 			*(double *)field = -1;
 		else if (row->type == AP_SET_CHOICE)
 			*(int *)field = -1;
@@ -574,7 +587,7 @@ void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
 	static const size_t bytes[] = {
 		[AP_SET_FLAG] = sizeof(bool), [AP_SET_INT] = sizeof(int64_t), [AP_SET_NUM] = sizeof(double),
 		[AP_SET_SIZE] = sizeof(int64_t), [AP_SET_AMOUNT] = sizeof(int64_t),
-		[AP_SET_PRICE] = sizeof(double), [AP_SET_TIME] = sizeof(double),
+		[AP_SET_PRICE] = sizeof(struct ap_prices), [AP_SET_TIME] = sizeof(double),
 		[AP_SET_INTS] = sizeof(struct ap_ints),
 		[AP_SET_CHOICE] = sizeof(int), [AP_SET_FOLDER] = 0,
 	};
@@ -672,6 +685,7 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 	const void *field = (const char *)s + row->offset;
 	const struct ap_choices *c = s->among[row - rows];
 	const struct ap_ints *list = field;
+	const struct ap_prices *prices = field;
 	struct ap_str out;
 	char buf[32];
 
@@ -691,8 +705,12 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 		return *(const double *)field >= 0
 			? ap_arena_strdup(arena, ap_format_time(*(const double *)field, buf))
 			: NULL;
-	case AP_SET_NUM:
 	case AP_SET_PRICE:
+		ap_str_init(&out, arena);
+		for (size_t i = 0; i < prices->n; i++)
+			ap_str_addf(&out, "%s%s", i ? "," : "", ap_format_double(prices->v[i], buf));
+		return prices->n ? out.s : NULL;
+	case AP_SET_NUM:
 		return *(const double *)field >= 0
 			? ap_arena_strdup(arena, ap_format_double(*(const double *)field, buf))
 			: NULL;
@@ -739,9 +757,9 @@ const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row 
 		return "null";
 	if (among && among->n && !among->word && row->type != AP_SET_TEXT)
 		return several_json(arena, row, among);
-	if (!among && row->type < AP_SET_INTS)
+	if (!among && row->type < AP_SET_INTS && !(row->type == AP_SET_PRICE && strchr(text, ',')))
 		return text;
-	if (row->type == AP_SET_INTS)
+	if (row->type == AP_SET_INTS || row->type == AP_SET_PRICE)
 		return ap_arena_printf(arena, "[%s]", text);
 	if ((row->type == AP_SET_LISTS && *text == '[') || (row->type == AP_SET_DICT && *text == '{')) {
 		char *copy = ap_arena_strdup(arena, text), *to = copy;

@@ -35,7 +35,7 @@ enum ap_setting_type {
 	AP_SET_NUM,
 	AP_SET_SIZE,
 	AP_SET_AMOUNT, /* an integer, "15T" */
-	AP_SET_PRICE, /* a number, by the hour, "2.10/h" */
+	AP_SET_PRICE, /* numbers, by the hour, "2.10/h" */
 	AP_SET_INTS,
 	AP_SET_CHOICE,
 	AP_SET_TIME, /* seconds, "20s" */
@@ -73,6 +73,11 @@ enum { /* what a setting influences */
 	AP_ON_NOTED = 16 /* nothing, though the executor then behaves differently */
 };
 
+struct ap_prices { /* a list of numbers; n 0: not given */
+	size_t n;
+	const double *v;
+};
+
 struct ap_ints { /* a list of integers */
 	size_t n;
 	const int64_t *v;
@@ -96,7 +101,7 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_NUM double
 #define AP_SET_CTYPE_SIZE int64_t
 #define AP_SET_CTYPE_AMOUNT int64_t
-#define AP_SET_CTYPE_PRICE double
+#define AP_SET_CTYPE_PRICE struct ap_prices
 #define AP_SET_CTYPE_TIME double
 #define AP_SET_CTYPE_INTS struct ap_ints
 #define AP_SET_CTYPE_CHOICE int /* index among the row's choices */

@@ -164,14 +164,11 @@ static struct ap_settings alone(const struct ap_settings *set, const char *bundl
 	return o;
 }
 
-static const char *first_error(struct ap_arena *arena, const struct ap_diag *diag, enum ap_status st)
+static const char *why_not(struct ap_arena *arena, const struct placing *p)
 {
-	struct ap_message m;
+	const char *error = ap_diag_first_error(p->ctx.diag);
 
-	for (size_t i = 0; ap_diag_at(diag, i, &m); i++)
-		if (m.level == AP_ERROR)
-			return ap_arena_strdup(arena, m.text);
-	return ap_status_text(st);
+	return ap_arena_strdup(arena, error ? error : ap_status_text(p->st));
 }
 
 /* Puts DIR/k in place. *why: what keeps the plan from being a bundle; NULL: nothing. */
@@ -190,7 +187,7 @@ static enum ap_status place(struct ap_writing *to, const struct ap_sources *src,
 		*why = "memory of the planner ran out";
 		p.st = AP_USAGE;
 	} else {
-		*why = p.st == AP_OK ? NULL : first_error(to->ctx->arena, p.ctx.diag, p.st);
+		*why = p.st == AP_OK ? NULL : why_not(to->ctx->arena, &p);
 		if (p.st != AP_OK && p.st != AP_USAGE && p.st != AP_STOPPED)
 			ap_diag_pass_on(to->ctx->diag, p.ctx.diag);
 		ap_arena_destroy(made);

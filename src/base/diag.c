@@ -368,6 +368,16 @@ bool ap_diag_at(const struct ap_diag *d, size_t i, struct ap_message *out)
 	return true;
 }
 
+const char *ap_diag_first_error(const struct ap_diag *d)
+{
+	struct ap_message m;
+
+	for (size_t i = 0; ap_diag_at(d, i, &m); i++)
+		if (m.level == AP_ERROR)
+			return m.text;
+	return NULL;
+}
+
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
 	const char **check)
 {

@@ -93,6 +93,9 @@ struct ap_message { /* borrowed from the sink; NULL or 0: unknown */
 /* Message i, 0-based; false past the end. */
 bool ap_diag_at(const struct ap_diag *d, size_t i, struct ap_message *out);
 
+/* The text of the first error, without location; NULL: there is none. */
+const char *ap_diag_first_error(const struct ap_diag *d);
+
 /* The text of message i (0-based) without location; NULL past the end. For tests and --json. */
 const char *ap_diag_text(const struct ap_diag *d, size_t i, enum ap_level *level,
 	const char **check);

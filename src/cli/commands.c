@@ -75,13 +75,25 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 	return ap_out_commit(&run->to);
 }
 
+/* The rank tables behind the first, NULL-terminated. */
+static const char *const *further_tables(struct ap_run *run)
+{
+	size_t n = run->cli->narg > 2 ? run->cli->narg - 2 : 0;
+	const char **path = AP_NEW_N(run->ctx.arena, const char *, n + 1);
+
+	for (size_t i = 0; i < n; i++)
+		path[i] = run->cli->arg[i + 2];
+	return path;
+}
+
 /* Decides the settings that are left open, and takes them for the rest of the run. AP_STOPPED: so far. *use:
- * what then makes the plan. list: of bundles, where one is asked for. */
-static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, struct ap_settings *decided,
+ * what then makes the plan. *src: then those of the machine that is taken. list: of bundles, where one is
+ * asked for. */
+static enum ap_status decide(struct ap_run *run, struct ap_sources *src, struct ap_settings *decided,
 	const struct ap_plan_joint **report, unsigned *use, struct ap_shortlist *list)
 {
 	struct ap_decided all;
-	enum ap_status st = ap_decide_devices(&run->ctx, run->set, src, &all);
+	enum ap_status st = ap_decide_machines(&run->ctx, run->set, src, further_tables(run), &all);
 	const struct ap_decision *decision;
 	const struct ap_settings *set;
 	struct ap_plan_joint *told;
@@ -92,6 +104,7 @@ static enum ap_status decide(struct ap_run *run, const struct ap_sources *src, s
 		return st;
 	decision = &all.decision[all.taken];
 	set = &all.set[all.taken];
+	*src = all.src[all.taken];
 	*use = AP_FOR_evaluate;
 	ap_points_settings(&run->ctx, set, &decision->space, &decision->trial[decision->best].point, decided);
 	*report = told = ap_decided_report(&run->ctx, &all);

@@ -217,15 +217,20 @@ struct ap_plan_joint {
 	const char *common;
 	uint32_t nrejected;
 	const char *const *rejected; /* by reason: how many, and what would be next */
+	bool priced; /* a price is given: machines are compared by what a step costs, else by devices */
 	const char *unit; /* of rates: "tokens", "samples" */
 	uint32_t nmachine;
-	const struct ap_plan_machine { /* numbers of devices that were decided among, or the one there is */
+	const struct ap_plan_machine { /* that were decided among, or the one there is */
 		int64_t devices;
+		const char *chip; /* name; as given where nothing fits */
+		const char *table; /* rank table; NULL: none */
 		const char *decided; /* NULL: nothing fits */
+		const char *why; /* nothing fits; else NULL */
 		double step_s, rate; /* units a second of a device */
 		int64_t memory_bytes;
 		double days, cost; /* of the training; 0: no tokens, or no price, are given */
 		bool taken;
+		bool undominated; /* no other is as fast and as cheap; without a price: has as few devices */
 	} *machine;
 	uint32_t ntop;
 	const struct ap_plan_decision { /* the fastest, the one taken first */

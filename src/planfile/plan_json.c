@@ -1018,7 +1018,14 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 
 		ap_jw_obj_flat(w);
 		ap_jw_kint(w, "devices", m->devices);
+		ap_jw_kstr(w, "chip", m->chip);
+		if (m->table)
+			ap_jw_kstr(w, "rank_table", m->table);
+		if (!m->decided)
+			ap_jw_kstr(w, "why_not", m->why);
 		if (m->decided) {
+			ap_jw_kbool(w, "taken", m->taken);
+			ap_jw_kbool(w, "undominated", m->undominated);
 			ap_jw_kstr(w, "decided", m->decided);
 			ap_jw_knum(w, "step_time_s", m->step_s);
 			ap_jw_kint(w, "memory_bytes", m->memory_bytes);

@@ -464,32 +464,60 @@ static void add_more(struct ap_str *out, double s, double of_s)
 	ap_summary_percent(out, s - of_s, of_s);
 }
 
-/* Numbers of devices, and what training takes. */
+/* Adds text at the end of a column. */
+static void add_right(struct ap_str *out, int width, const char *text)
+{
+	ap_str_addf(out, "  %*s", width, text);
+}
+
+/* Adds "12.3" at the end of a column. */
+static void add_right_tenths(struct ap_str *out, int width, double v)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, out->arena);
+	add_tenths(&text, v);
+	add_right(out, width, text.s);
+}
+
+/* Machines, and what training takes on them. */
 static void add_machines(struct ap_str *out, const struct ap_plan_joint *j)
 {
+	bool days = false, cost = false;
 	char buf[32];
 
-	if (j->nmachine == 1 && j->machine->days <= 0)
+	for (uint32_t i = 0; i < j->nmachine; i++) {
+		days |= j->machine[i].days > 0;
+		cost |= j->machine[i].cost > 0;
+	}
+	if (j->nmachine == 1 && !days)
 		return;
-	ap_str_addf(out, "\ndevices, step, memory, %s/s of a device", j->unit);
-	ap_str_add(out, j->machine[j->nmachine - 1].days > 0 ? ", days, device hours, cost:\n" : ":\n");
+	ap_str_addf(out, "\nmachines, * the one taken, + not beaten in both step and %s:\n",
+		j->priced ? "cost" : "devices");
+	ap_str_addf(out, "%8s  %-14s    %10s  %10s  %8s/s each%s%s  decided\n", "devices", "chip", "step",
+		"memory", j->unit, days ? "      days  device hours" : "", cost ? "          cost" : "");
 	for (uint32_t i = 0; i < j->nmachine; i++) {
 		const struct ap_plan_machine *m = &j->machine[i];
-		const double rest[] = {m->rate, m->days, m->days * 24 * (double)m->devices, m->cost};
 
+		ap_str_addf(out, "%8" PRId64 "  %-14s", m->devices, m->chip);
 		if (!m->decided) {
-			ap_str_addf(out, "%8" PRId64 "   nothing fits\n", m->devices);
+			ap_str_addf(out, "    no plan: %s\n", m->why);
 			continue;
 		}
-		ap_str_addf(out, "%8" PRId64 " %c %10s  ", m->devices, m->taken ? '*' : ' ',
-			ap_format_seconds(m->step_s, buf));
-		ap_str_addf(out, "%10s", ap_format_bytes(m->memory_bytes, buf));
-		for (int k = 0; k < 4; k++)
-			if (rest[k] > 0) {
-				ap_str_add(out, "  ");
-				add_tenths(out, rest[k]);
-			}
-		ap_str_addf(out, "  %s\n", m->decided);
+		ap_str_addf(out, " %c%c", m->taken ? '*' : ' ', m->undominated ? '+' : ' ');
+		ap_str_addf(out, " %10s", ap_format_seconds(m->step_s, buf));
+		add_right(out, 10, ap_format_bytes(m->memory_bytes, buf));
+		add_right_tenths(out, 15, m->rate);
+		if (days) {
+			add_right_tenths(out, 8, m->days);
+			add_right_tenths(out, 12, m->days * 24 * (double)m->devices);
+		}
+		if (cost)
+			add_right_tenths(out, 12, m->cost);
+		ap_str_addf(out, "  %s", m->decided);
+		if (m->table)
+			ap_str_addf(out, ", %s", m->table);
+		ap_str_addc(out, '\n');
 	}
 }
 
