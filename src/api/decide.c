@@ -436,6 +436,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(ap_inputs_make(ctx, &base, src, AP_FOR_search, &in));
 	ap_ctx_phase(ctx, "deciding");
 	d.src.ready = in.loaded;
+	d.src.chip = in.chip;
+	d.src.sketches = true;
 	d.timed = set->prune && !set->overlap_moe_expert_parallel_comm;
 	out->headroom = set->headroom < 0 ? USUAL_HEADROOM : set->headroom;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));

@@ -266,9 +266,11 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 {
 	const char *chip_info = src->table ? src->table->chip_info : "";
 
+	*out = src->chip;
+	if (src->chip)
+		return AP_OK;
 	if (set->chip)
 		return ap_chip_get(ctx, set->chip, out);
-	*out = NULL;
 	if (*chip_info)
 		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
 	return *out ? AP_OK : no_chip(ctx, chip_info);
@@ -456,7 +458,7 @@ static enum ap_status fit_step(struct ap_ctx *ctx, const struct ap_settings *o, 
 	if (step->training && step->optimizer_sharding && o->parallel_mode == AP_MODE_DATA_PARALLEL &&
 		ndev > 1)
 		AP_TRY(deal_whole(ctx, o, g, ndev, step));
-	return ap_recompute_notes(ctx, g, step);
+	return AP_OK;
 }
 
 static enum ap_status unknown_optimizer(struct ap_ctx *ctx, const struct ap_json *doc, const char *name)
@@ -751,9 +753,14 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	cut_inputs(ctx, out, &o);
 	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
 	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));
+	if (!src->sketches)
+		AP_TRY(ap_recompute_notes(ctx, out->graph, &out->step));
 	AP_TRY(make_pipeline(ctx, &o, src, out));
-	AP_TRY(ap_recompute_check(ctx, out->graph, &out->step, ap_setting_said(ctx, set, AP_SET_recompute)));
-	out->step.quantum_s = ap_cost_quantum_s(ctx, out->graph, out->machine, &out->step);
+	if (!src->sketches || out->step.nrecompute_first)
+		AP_TRY(ap_recompute_check(ctx, out->graph, &out->step,
+			ap_setting_said(ctx, set, AP_SET_recompute)));
+	if (!src->sketches)
+		out->step.quantum_s = ap_cost_quantum_s(ctx, out->graph, out->machine, &out->step);
 	out->other_step.quantum_s = out->step.quantum_s;
 	out->request = (struct ap_request){
 		.other = out->other.graph ? &out->other : NULL,

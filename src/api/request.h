@@ -29,6 +29,9 @@ struct ap_sources {
 	struct ap_json *stage_config; /* NULL if there is none */
 	struct ap_input strategy;
 	const struct ap_graph *ready; /* made of graph before, under the same batch and phase; NULL: no */
+	const struct ap_chip *chip; /* read before, by the same name; NULL: no */
+	bool sketches; /* inputs are for sketches, of which times and bytes are compared: costs have the usual
+			quantum, and nobody is told what is without effect */
 };
 enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_named *named, struct ap_sources *out);

@@ -473,8 +473,11 @@ static enum ap_status unknown(struct ap_ctx *ctx, const char *what, const struct
 /* Finds the built-in chip of a name or alias; *out NULL if there is none: near has the nearest. */
 static enum ap_status find_chip(struct ap_ctx *ctx, struct nearest *near, const struct ap_chip **out)
 {
-	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
-		bool is = strcasecmp(b->name, near->wanted) == 0;
+	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++)
+		if (strcasecmp(b->name, near->wanted) == 0)
+			return load_chip(ctx, b, NULL, out);
+	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) { /* they have to be read */
+		bool is = false;
 
 		AP_TRY(load_chip(ctx, b, NULL, out));
 		for (int i = 0; i < (*out)->nalias; i++)
