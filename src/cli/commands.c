@@ -28,6 +28,25 @@
 #include "cli/run.h"
 #include "cli/stop.h"
 
+/* The conditions of --min-devices: settings that memory depends on, and that no trial changes. */
+static const enum ap_setting_id fixed[] = {AP_SET_executor, AP_SET_batch, AP_SET_micro_batches,
+	AP_SET_pipeline_stages, AP_SET_pipeline_segments, AP_SET_recompute, AP_SET_enable_parallel_optimizer,
+	AP_SET_optimizer_level, AP_SET_parallel_mode, AP_SET_hybrid, AP_SET_memory};
+
+static void write_conditions(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_str *out)
+{
+	ap_str_addf(out, "that holds where %s vary, and these settings do not:", ap_settings_search(set)
+		? "the number of devices and the cut of each operator" : "numbers of devices");
+	for (size_t i = 0; i < AP_COUNT(fixed); i++) {
+		const struct ap_setting_row *row = ap_setting_at(fixed[i]);
+		const char *text = ap_setting_text(ctx->arena, row, set);
+
+		if (text && (fixed[i] != AP_SET_optimizer_level || set->enable_parallel_optimizer))
+			ap_str_addf(out, " %s=%s", row->key, text);
+	}
+	ap_str_add(out, "; `plan --device-num 1..N` decides among these, too\n");
+}
+
 static void write_devices(const struct ap_devices *d, struct ap_str *out)
 {
 	char need[32];
@@ -66,10 +85,16 @@ static enum ap_status min_devices(struct ap_run *run, const struct ap_sources *s
 			ap_jw_kint(&w, "not_enough_bytes", found.below_bytes);
 			ap_jw_kbool(&w, "proven", found.proven);
 		}
+		ap_jw_kobj_flat(&w, "fixed");
+		for (size_t i = 0; i < AP_COUNT(fixed); i++)
+			ap_jw_kraw(&w, ap_setting_at(fixed[i])->key, ap_setting_json(run->ctx.arena,
+				ap_setting_at(fixed[i]), run->set));
+		ap_jw_end(&w);
 		ap_jw_end(&w);
 		ap_jw_finish(&w);
 	} else {
 		write_devices(&found, &out);
+		write_conditions(&run->ctx, run->set, &out);
 	}
 	AP_TRY(ap_out_text(&run->to, out.s, out.len));
 	return ap_out_commit(&run->to);
