@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "bundle/bundle_marks.h"
 #include "graph/family.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
@@ -76,6 +77,31 @@ int64_t ap_points_sequence(const struct ap_graph *g)
 	return most;
 }
 
+/* Can calls of cells and primitives mark all that the word means? */
+static bool is_sayable(struct ap_ctx *ctx, const struct ap_inputs *in, const char *word)
+{
+	struct ap_step step = in->step;
+	const struct ap_plan plan = {.graph = in->graph, .step = &step};
+	const struct ap_bundle bundle = {.plan = &plan};
+	const char *bad;
+	size_t len;
+
+	return in->request.route->executor != AP_EXECUTOR_MINDSPORE ||
+		!ap_again_read(word, strlen(word), &step.recompute, &bad, &len) ||
+		ap_bundle_recompute_rest(ctx, &bundle) == 0;
+}
+
+/* What the executor can be told that layers of this graph recompute. */
+static void find_kinds(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap_decision_space *s)
+{
+	const char *const *word = s->language->recompute;
+	const char **kept = AP_NEW_N(ctx->arena, const char *, AP_COUNT(s->language->recompute));
+
+	for (s->recompute = kept; *word; word++)
+		if (is_sayable(ctx, in, *word))
+			kept[s->nrecompute++] = *word;
+}
+
 enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s)
 {
@@ -119,9 +145,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		s->recompute = ap_arena_memdup(ctx->arena, &set->recompute, sizeof set->recompute);
 		s->nrecompute = 1;
 	} else {
-		s->recompute = s->language->recompute;
-		while (s->recompute[s->nrecompute])
-			s->nrecompute++;
+		find_kinds(ctx, in, s);
 	}
 	return AP_OK;
 }

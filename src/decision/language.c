@@ -7,6 +7,7 @@
 #include "base/vec.h"
 
 #define ALL_KINDS {"none", "selective", "full"}
+#define TORCH_KINDS {"none", "products/2", "full"} /* SelectiveAC, FullAC */
 #define TURNS {"1f1b", "interleaved"}
 #define TORCH {"1f1b", "interleaved", "zero_bubble_v"}
 #define WHOLE 1
@@ -17,13 +18,15 @@
 
 /* GPipe is left out where 1F1B runs: it takes as long and holds more. */
 static const struct ap_executor_language languages[] = {
-	{"mindspore", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true},
-	{"mindspore-semi-auto", TURNS, ANY_LEVEL, ALL_KINDS},
-	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, ALL_KINDS},
-	{"mindformers", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true},
-	{"mindspeed", TURNS, WHOLE | STATES, ALL_KINDS, .sums = true, .experts_by_sequence = true},
-	{"megatron", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .experts_by_sequence = true},
-	{"torchtitan", TORCH, WEIGHTS, ALL_KINDS, .sums = true},
+	{"mindspore", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .fills = true},
+	{"mindspore-semi-auto", TURNS, ANY_LEVEL, ALL_KINDS, .fills = true},
+	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, ALL_KINDS, .fills = true},
+	{"mindformers", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .fills = true},
+	{"mindspeed", TURNS, WHOLE | STATES, ALL_KINDS, .sums = true, .whole_rounds = true,
+		.experts_by_sequence = true},
+	{"megatron", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .whole_rounds = true,
+		.experts_by_sequence = true},
+	{"torchtitan", TORCH, WEIGHTS, TORCH_KINDS, .sums = true, .fills = true, .whole_rounds = true},
 	{"generic", TORCH, ANY_LEVEL, ALL_KINDS, .sums = true},
 };
 

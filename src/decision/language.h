@@ -12,6 +12,8 @@ struct ap_executor_language {
 	unsigned levels; /* of dealt parameters, a bit each: 1 << 0 nothing is dealt, .. 1 << 3 weights too */
 	const char *recompute[4]; /* words for all layers, the least first, NULL-terminated */
 	bool sums; /* that they are dealt (sp) */
+	bool fills; /* a pipeline has at least as many micro-batches as stages */
+	bool whole_rounds; /* stages with several segments divide the micro-batches */
 	bool experts_by_sequence; /* experts and tp want what lies between dealt by tokens (sp) */
 };
 

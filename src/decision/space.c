@@ -48,6 +48,9 @@ static bool runs(const struct ap_decision_space *s, size_t row, const struct ap_
 	else
 		for (size_t i = 0; s->language->schedulers[i]; i++)
 			said |= ap_scheduler_find(s->language->schedulers[i]) == sched;
+	if ((s->language->fills && p->pp > 1 && p->micro_batches < p->pp) ||
+		(s->language->whole_rounds && p->vpp > 1 && p->micro_batches % p->pp))
+		return false;
 	if (!said || p->vpp < sched->least_segments ||
 		(sched->most_segments && p->vpp > sched->most_segments))
 		return false;

@@ -54,6 +54,8 @@ RUNS = [
 ]
 
 
+# torch has two classes of checkpoints; no attribute of MindSpore's cells holds one of two products alone
+KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "full"], "mindformers": ["none", "full"]}
 FREE = ("mindspore", "generic")  # take every operator's cut
 
 
@@ -70,11 +72,16 @@ def combination(rng, layers, batch, devices, executor):
     mbs = rng.choice(divisors(batch // dp)) if batch % dp == 0 else 1
     if batch % (dp * mbs):
         return None
+    micro = batch // dp // mbs
+    if executor in ("mindspore", "mindformers", "torchtitan") and pp > 1 and micro < pp:
+        return None  # such a pipeline does not start
+    if executor in ("mindspeed", "megatron", "torchtitan") and v > 1 and micro % pp:
+        return None
     sp = tp > 1 and rng.random() < 0.5
     level = "level3" if executor == "torchtitan" else rng.choice(
         [None, "level1"] + ([] if executor == "mindspeed" else ["level2", "level3"]))
     words = ["--hybrid", f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(sp)},mbs={mbs}",
-             "--recompute", rng.choice(["none", "selective", "full"])]
+             "--recompute", rng.choice(KINDS.get(executor, ["none", "selective", "full"]))]
     if level:
         words += ["--enable-parallel-optimizer", "--optimizer-level", level]
     return words
@@ -130,9 +137,10 @@ def look_at(folder, name, executor, chip, devices, memory):
         if whole["error"]["plans"] != len(near) or whole["error"]["maybe"] or \
                 not all(w in words for w in common for words in every):
             fault(f"{what}: {len(near)} plans are near, not {whole['error']}")
-    for i, one in enumerate(whole.get("instead", [])):
-        if one["step_time_s"] < joint["instead"][i]["step_bound_s"] * (1 - 1e-9):
-            fault(f"{what}: {one} is below the bound {joint['instead'][i]}")
+    bound = {one["name"]: one["step_bound_s"] for one in joint["instead"]}
+    for one in whole.get("instead", []):  # where all others were bounded away, there is no line
+        if one["step_time_s"] < bound.get(one["name"], 0) * (1 - 1e-9):
+            fault(f"{what}: {one} is below the bound {bound[one['name']]}")
     code, out, err = run("check", files[0])
     if code != 0:
         fault(f"{what}: check: {out}{err}")
