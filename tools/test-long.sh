@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
-# and pipelines of every bundled model evaluated, plans held against all grids and hybrids, whole runs under valgrind, damaged inputs for a
+# and pipelines of every bundled model evaluated, plans held against all grids and hybrids and published plans, whole runs under valgrind, damaged inputs for a
 # program with sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
 # last line is "N passed, N failed".
 set -u
@@ -109,6 +109,9 @@ done
 single "pipelines of every model" sh tools/pipelines.sh build-gcc/src/cli/autopar-plan
 single "the fastest that is known is written" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan
 single "the fastest of forty small runs" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan sample
+single "hybrids of the named grid" sh tools/grid.sh build-gcc/src/cli/autopar-plan build-gcc/bench/grid all
+single "plans that people published" env AP_CASES=20 \
+  python3 tests/golden/published.py build-gcc/src/cli/autopar-plan . all
 for seed in 1 2 3 4 5; do
   single "changed plans are noticed, seed $seed" env AP_SEED="$seed" AP_CASES=1 AP_SHARE=1 \
     python3 tests/golden/plan_faults.py build-gcc/src/cli/autopar-plan .
