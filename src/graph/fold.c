@@ -12,6 +12,12 @@
 #include "graph/index.h"
 
 enum { NO_LAYER = -1, UNREAD = -2 };
+enum { WORDS = 256 };
+
+struct word { /* seen last of those with the same place */
+	const char *text;
+	uint32_t number;
+};
 
 struct folding {
 	struct ap_ctx *ctx;
@@ -29,6 +35,7 @@ struct folding {
 	uint32_t *content, *class; /* [chain.n] equal insides; equal layers */
 	uint32_t *name_len, *family; /* [chain.n] */
 	struct ap_map *texts, *tensors, *rules, *bounds, *cells, *nodes, *contents, *classes;
+	struct word *word; /* [WORDS] */
 	AP_VEC(uint64_t) key;
 	uint32_t nkept;
 	uint32_t *kept; /* [nkept] layers */
@@ -54,6 +61,16 @@ static void add_real(struct folding *f, double x)
 static void add_text(struct folding *f, const char *text)
 {
 	add(f, text ? ap_map_put_str(f->texts, text, NULL) : AP_NONE);
+}
+
+/* The same of words that mostly are one string wherever they stand: types, names of attributes. */
+static void add_word(struct folding *f, const char *word)
+{
+	struct word *w = &f->word[((uintptr_t)word >> 3) % WORDS];
+
+	if (!word || w->text != word)
+		*w = (struct word){word, word ? ap_map_put_str(f->texts, word, NULL) : AP_NONE};
+	add(f, w->number);
 }
 
 static uint32_t number_of(struct folding *f, struct ap_map *of)
@@ -152,7 +169,7 @@ static uint32_t bound_of(struct folding *f, const struct ap_bound *b)
 
 static void add_attr(struct folding *f, const struct ap_attr *a)
 {
-	add_text(f, a->name);
+	add_word(f, a->name);
 	add(f, (uint64_t)a->type | (uint64_t)a->n << 32);
 	switch (a->type) {
 	case AP_ATTR_STRING:
@@ -285,9 +302,9 @@ static uint32_t node_of(struct folding *f, ap_id node, uint32_t layer, uint32_t 
 		f->settings[n->in_cell] = settings_of(f, n->in_cell, layer);
 	f->key.n = 0;
 	add(f, bound);
-	add_text(f, n->type);
+	add_word(f, n->type);
 	add_text(f, n->cell + f->name_len[layer]);
-	add_text(f, n->instance);
+	add_word(f, n->instance);
 	add(f, n->in_cell == AP_NONE ? AP_NONE : f->settings[n->in_cell]);
 	add(f, (uint64_t)(uint8_t)n->recompute | (uint64_t)n->cross_batch << 8 | (uint64_t)n->once << 9 |
 		(uint64_t)n->backward << 10 | (uint64_t)n->measured << 11 |
@@ -730,6 +747,7 @@ static void open_folding(struct folding *f, struct ap_ctx *ctx, const struct ap_
 	f->kept = AP_NEW_N(a, uint32_t, n);
 	f->like = AP_NEW_N(a, uint32_t, n);
 	f->before = AP_NEW_N(a, uint32_t, n);
+	f->word = AP_NEW_N(a, struct word, WORDS);
 	f->texts = ap_map_create(a);
 	f->tensors = ap_map_create(a);
 	f->rules = ap_map_create(a);
