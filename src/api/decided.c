@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/work.h"
 #include "pipeline/schedule.h"
 
 /* ---- machines ---- */
@@ -459,6 +460,79 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		list_rejected(ctx, j, out);
 	list_machines(ctx, all, out);
 	return out;
+}
+
+/* "tp=4 inside a server, dp=32: 2 inside a server, 16 across": ranks of a hybrid lie in this order, the first
+ * side by side. */
+static const char *rank_order(struct ap_ctx *ctx, const struct ap_decision_point *p,
+	const struct ap_machine *m)
+{
+	const struct {
+		const char *name;
+		int64_t n;
+	} dim[] = {{"tp", p->tp}, {"cp", p->cp}, {"dp", p->dp}, {"pp", p->pp}};
+	int64_t server = m->total / m->topo->nserver, stride = 1;
+	struct ap_str s;
+
+	if (m->topo->nserver == 1)
+		return "all inside one server";
+	if (m->total % m->topo->nserver)
+		return NULL;
+	ap_str_init(&s, ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(dim); i++) {
+		int64_t n = dim[i].n, inside = server / stride;
+
+		if (n == 1)
+			continue;
+		ap_str_addf(&s, "%s%s=%" PRId64, s.len ? ", " : "", dim[i].name, n);
+		if (inside <= 1)
+			ap_str_add(&s, " across servers");
+		else if (n <= inside)
+			ap_str_add(&s, " inside a server");
+		else
+			ap_str_addf(&s, ": %" PRId64 " inside a server, %" PRId64 " across", inside,
+				n / inside);
+		stride *= n;
+	}
+	return s.s;
+}
+
+/* The type of the operands that most of the products' work is done on. */
+static enum ap_dtype products_type(const struct ap_graph *g)
+{
+	double flops[AP_DTYPE_COUNT] = {0};
+	int most = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_bound *b = &g->node[i].bound;
+		double n = b->flops;
+
+		if (b->row->unit != AP_OP_CUBE || !b->nin)
+			continue;
+		for (int f = 0; f < b->nfactor; f++)
+			n *= (double)b->factor[f].size;
+		flops[g->tensor[g->node[i].in[0]].shape.dtype] += n;
+	}
+	for (int t = 1; t < AP_DTYPE_COUNT; t++)
+		if (flops[t] > flops[most])
+			most = t;
+	return (enum ap_dtype)most;
+}
+
+void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const struct ap_inputs *in,
+	const struct ap_plan *plan, struct ap_plan_joint *told)
+{
+	const struct ap_decision *d = &all->decision[all->taken];
+	const struct ap_graph_work work = ap_graph_work(in->loaded);
+	enum ap_dtype type = products_type(in->loaded);
+	double peak = d->chip->peak_flops[AP_UNIT_CUBE][type] * (double)plan->machine->total;
+	int passes = all->set[all->taken].run_phase == AP_RUN_INFERENCE ? 1 : 3; /* a backward pass is two */
+
+	if (!(told->cuts_s > 0))
+		told->ranks = rank_order(ctx, &d->trial[d->best].point, plan->machine);
+	if (peak > 0 && work.trained == in->loaded->parameters && plan->prediction.step_time_s > 0)
+		told->mfu = passes * work.products_flop / peak / plan->prediction.step_time_s;
+	told->peak = ap_dtype_name(type);
 }
 
 void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,

@@ -31,6 +31,13 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_decided *all);
 
 /*
+ * What is known once the plan is made: model FLOPs utilisation, and which degrees are inside a server. in:
+ * what it was made of. O(operators).
+ */
+void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const struct ap_inputs *in,
+	const struct ap_plan *plan, struct ap_plan_joint *told);
+
+/*
  * The list of bundles that --top and --bundle ask for: the plan that the run itself writes first, then the
  * fastest others. *out in the run arena; told->bundles is set.
  */

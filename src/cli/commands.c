@@ -115,10 +115,9 @@ static const char *const *further_tables(struct ap_run *run)
  * what then makes the plan. *src: then those of the machine that is taken. list: of bundles, where one is
  * asked for. */
 static enum ap_status decide(struct ap_run *run, struct ap_sources *src, struct ap_settings *decided,
-	const struct ap_plan_joint **report, unsigned *use, struct ap_shortlist *list)
+	struct ap_decided *all, struct ap_plan_joint **report, unsigned *use, struct ap_shortlist *list)
 {
-	struct ap_decided all;
-	enum ap_status st = ap_decide_machines(&run->ctx, run->set, src, further_tables(run), &all);
+	enum ap_status st = ap_decide_machines(&run->ctx, run->set, src, further_tables(run), all);
 	const struct ap_decision *decision;
 	const struct ap_settings *set;
 	struct ap_plan_joint *told;
@@ -127,12 +126,12 @@ static enum ap_status decide(struct ap_run *run, struct ap_sources *src, struct 
 
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
-	decision = &all.decision[all.taken];
-	set = &all.set[all.taken];
-	*src = all.src[all.taken];
+	decision = &all->decision[all->taken];
+	set = &all->set[all->taken];
+	*src = all->src[all->taken];
 	*use = AP_FOR_evaluate;
 	ap_points_settings(&run->ctx, set, &decision->space, &decision->trial[decision->best].point, decided);
-	*report = told = ap_decided_report(&run->ctx, &all);
+	*report = told = ap_decided_report(&run->ctx, all);
 	if (st == AP_OK && ap_decide_cuts(&run->ctx, set, src, decision, decided, &step_s, &trial)) {
 		*use = AP_FOR_search;
 		told->cuts_s = step_s;
@@ -141,7 +140,7 @@ static enum ap_status decide(struct ap_run *run, struct ap_sources *src, struct 
 	run->to.set = decided;
 	if (!ap_shortlist_asked(set))
 		return st;
-	ap_decided_shortlist(&run->ctx, &all, told, list);
+	ap_decided_shortlist(&run->ctx, all, told, list);
 	decided->bundle = ap_shortlist_folder(&run->ctx, set, 1);
 	AP_TRY(ap_shortlist_begin(&run->to, list));
 	return st;
@@ -166,7 +165,8 @@ static enum ap_status check_outputs(struct ap_run *run, unsigned use, struct ap_
 static enum ap_status plan(struct ap_run *run, unsigned use, const char *strategy)
 {
 	const struct ap_settings *set = run->set;
-	const struct ap_plan_joint *joint = NULL;
+	struct ap_plan_joint *joint = NULL;
+	struct ap_decided all;
 	struct ap_settings decided;
 	struct ap_shortlist list = {.n = 0};
 	enum ap_status early = AP_OK;
@@ -187,7 +187,7 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (set->min_devices)
 		return min_devices(run, &src);
 	if (use == AP_FOR_plan) {
-		early = decide(run, &src, &decided, &joint, &use, &list);
+		early = decide(run, &src, &decided, &all, &joint, &use, &list);
 		if (early != AP_OK && early != AP_STOPPED)
 			return early;
 	}
@@ -200,6 +200,8 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	p->plan.joint = joint;
+	if (joint)
+		ap_decided_finish(&run->ctx, &all, &p->in, &p->plan, joint);
 	if (list.n) {
 		enum ap_status others = ap_shortlist_stage(&run->to, &src, &list, &p->plan);
 

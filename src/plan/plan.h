@@ -217,6 +217,9 @@ struct ap_plan_joint {
 	const char *common;
 	uint32_t nrejected;
 	const char *const *rejected; /* by reason: how many, and what would be next */
+	const char *ranks; /* which degree is inside a server; NULL: of a plan that is no hybrid */
+	double mfu; /* model FLOPs of a step by what the devices could do in it, 0..1; 0: not known */
+	const char *peak; /* type of the products that could be done */
 	bool priced; /* a price is given: machines are compared by what a step costs, else by devices */
 	const char *unit; /* of rates: "tokens", "samples" */
 	uint32_t nmachine;

@@ -1002,6 +1002,10 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 	ap_jw_kint(w, "slower", j->slower);
 	ap_jw_kint(w, "refused", j->refused);
 	ap_jw_kint(w, "open", j->open);
+	if (j->ranks)
+		ap_jw_kstr(w, "ranks", j->ranks);
+	if (j->mfu > 0)
+		ap_jw_knum(w, "mfu", j->mfu);
 	if (j->step_error > 0) {
 		ap_jw_kobj_flat(w, "error");
 		ap_jw_knum(w, "step_percent", j->step_error);

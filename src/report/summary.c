@@ -230,19 +230,26 @@ static void add_times(struct ap_str *out, const struct ap_plan *p)
 	line_seconds(out, "  optimizer", t->optimizer_s);
 }
 
-static void add_memory(struct ap_str *out, const struct ap_plan *p)
+/* The stage whose devices hold the most. */
+static uint32_t fullest(const struct ap_plan *p)
 {
-	const struct ap_memory *m = &p->prediction.memory;
-	char used[32], usable[32];
 	uint32_t worst = 0;
 
 	for (uint32_t s = 1; s < p->nstage; s++)
 		if (p->stage[s].memory.total > p->stage[worst].memory.total)
 			worst = s;
+	return worst;
+}
+
+static void add_memory(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_memory *m = &p->prediction.memory;
+	char used[32], usable[32];
+
 	ap_str_addf(out, "%-18s%10s of %s usable on a device", "memory",
 		ap_format_bytes(m->total, used), ap_format_bytes(p->capacity_bytes, usable));
 	if (p->nstage > 1)
-		ap_str_addf(out, " of stage %" PRIu32, worst);
+		ap_str_addf(out, " of stage %" PRIu32, fullest(p));
 	ap_str_add(out, ", ");
 	ap_summary_percent(out, (double)m->total, (double)p->capacity_bytes);
 	ap_str_add(out, m->total > p->capacity_bytes ? ": DOES NOT FIT\n" : "\n");
@@ -540,9 +547,36 @@ static void add_near(struct ap_str *out, const struct ap_plan_joint *j)
 	ap_str_addc(out, '\n');
 }
 
-/* What was decided, among what, and what other decisions would cost. */
-static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
+/* How fast the plan is, and how full. */
+static void add_speed(struct ap_str *out, const struct ap_plan *p)
 {
+	const struct ap_plan_joint *j = p->joint;
+	double step_s = p->prediction.step_time_s, rate = 0;
+	char buf[32];
+
+	for (uint32_t i = 0; i < j->nmachine; i++)
+		if (j->machine[i].taken)
+			rate = j->machine[i].rate * j->machine[i].step_s / step_s;
+	ap_str_addf(out, "%-18sstep %s, ", "speed", ap_format_seconds(step_s, buf));
+	if (!(j->cuts_s > 0)) {
+		ap_str_addf(out, "no combination below %s, gap ", ap_format_seconds(j->bound_s, buf));
+		ap_summary_percent(out, step_s - j->bound_s, step_s);
+		ap_str_add(out, "; ");
+	}
+	add_tenths(out, rate);
+	ap_str_addf(out, " %s/s on each device", j->unit);
+	if (j->mfu > 0) {
+		ap_str_add(out, ", MFU ");
+		ap_summary_percent(out, j->mfu, 1);
+		ap_str_addf(out, " in %s", j->peak);
+	}
+	ap_str_addc(out, '\n');
+}
+
+/* What was decided, among what, and what other decisions would cost. */
+static void add_joint(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_plan_joint *j = p->joint;
 	char usable[32];
 
 	if (!j)
@@ -555,6 +589,9 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 	}
 	if (*j->given)
 		line(out, "given", "%s", j->given);
+	add_speed(out, p);
+	if (j->ranks)
+		line(out, "ranks", "%s", j->ranks);
 	ap_str_addf(out, "%-18s%" PRIu32 " combinations: %" PRIu32 " priced, of which %" PRIu32 " fit; "
 		"%" PRIu32 " need too much memory, %" PRIu32 " are slower by a bound, %" PRIu32 " cannot be",
 		"among", j->n, j->evaluated, j->fit, j->too_large, j->slower, j->refused);
@@ -563,8 +600,11 @@ static void add_joint(struct ap_str *out, const struct ap_plan_joint *j)
 	ap_str_addc(out, '\n');
 	for (uint32_t i = 0; i < j->nrejected; i++)
 		line(out, i ? "" : "rejected", "%s", j->rejected[i]);
-	ap_str_addf(out, "%-18s%s of a device, headroom %g %%", "memory to fill",
-		ap_format_bytes(j->usable_bytes, usable), j->headroom);
+	ap_str_addf(out, "%-18s%s", "memory to fill", ap_format_bytes(j->usable_bytes, usable));
+	ap_str_addf(out, " of a device, headroom %g %%; %s are filled", j->headroom,
+		ap_format_bytes(p->prediction.memory.total, usable));
+	if (p->nstage > 1)
+		ap_str_addf(out, " in stage %" PRIu32, fullest(p));
 	if (j->memory_error > 0)
 		ap_str_addf(out, "; predictions are %.1f %% off measured memory, in the mean",
 			j->memory_error);
@@ -601,7 +641,7 @@ void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, stru
 	struct ap_diag *names = ap_diag_create(out->arena, false);
 	uint32_t pinned = ap_plan_pinned(p);
 
-	add_joint(out, p->joint);
+	add_joint(out, p);
 	line(out, "graph", "%s: %" PRIu32 " operators, %" PRIu32 " parameters in use",
 		ap_diag_name(names, p->graph->name), p->graph->nnode, p->nparam);
 	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->total, m->chip->name,
