@@ -139,6 +139,39 @@ static void warn_of_sums(struct ap_ctx *ctx, const char *path, const struct ap_p
 			"can, --no-out-strategy plans without", ap_out_shown(path), n, n == 1 ? "" : "s");
 }
 
+const char *ap_plan_settings_path(struct ap_ctx *ctx, const struct ap_settings *set)
+{
+	const char *path = set->strategy_ckpt_save_file;
+
+	return path && strcmp(path, "-") != 0 ? ap_arena_printf(ctx->arena, "%s.settings.json", path) : NULL;
+}
+
+/* What a checkpoint does not hold: settings that were decided or given, but for cuts, unless its
+ * executor is told nothing but degrees. */
+static enum ap_status stage_settings(struct ap_writing *to)
+{
+	const char *path = ap_plan_settings_path(to->ctx, to->set);
+	bool degrees = ap_route_at((size_t)to->set->executor)->degrees;
+	struct ap_output_sink sink;
+	struct ap_jw w;
+
+	if (!path)
+		return AP_OK;
+	AP_TRY(ap_out_open(to, path, &sink));
+	ap_jw_init(&w, ap_output_write_fn, &sink, 1);
+	ap_jw_obj(&w);
+	for (int i = 0; i < AP_SET_COUNT; i++) {
+		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)i);
+
+		if (ap_setting_given(to->set, (enum ap_setting_id)i) && (row->group < AP_GROUP_DECIDE ||
+			(i == AP_SET_hybrid && degrees)))
+			ap_jw_kraw(&w, row->key, ap_setting_json(to->ctx->arena, row, to->set));
+	}
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	return AP_OK;
+}
+
 /* The merged file comes after the stage files. */
 static enum ap_status stage_strategy(struct ap_writing *to, const char *path, const struct ap_made *m)
 {
@@ -147,6 +180,8 @@ static enum ap_status stage_strategy(struct ap_writing *to, const char *path, co
 	struct ap_ckpt *stage = AP_NEW_N(to->ctx->arena, struct ap_ckpt, p->nstage), ckpt;
 	struct ap_written older = {0};
 
+	if (p->joint)
+		AP_TRY(stage_settings(to));
 	if (p->nstage > 1) {
 		for (uint32_t s = 0; s < p->nstage; s++)
 			ap_ckpt_of_stage(to->ctx, p, (int32_t)s, !to->set->only_trainable_params, &stage[s]);

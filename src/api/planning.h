@@ -23,6 +23,10 @@ struct ap_made { /* what a search or an evaluation made */
 /* ap_out_check() and a check of the bundle's folder. */
 enum ap_status ap_plan_check_outputs(struct ap_writing *to);
 
+/* The file beside a strategy checkpoint with the settings that were decided, which must go with it, for
+ * --config: "FILE.settings.json"; NULL: the settings name no checkpoint, or standard output. */
+const char *ap_plan_settings_path(struct ap_ctx *ctx, const struct ap_settings *set);
+
 /* Checks that a checkpoint of nstage stages can be written where the settings say. AP_USAGE, AP_IO
  * if that is standard output, or if the folder for stage files is not usable. Called before any
  * work if the number is known. */

@@ -152,6 +152,8 @@ static enum ap_status check_outputs(struct ap_run *run, unsigned use, struct ap_
 	struct ap_settings without = *run->set;
 	enum ap_status st;
 
+	if (use == AP_FOR_plan && ap_plan_settings_path(&run->ctx, run->set))
+		AP_TRY(ap_out_check(&run->to, ap_plan_settings_path(&run->ctx, run->set)));
 	if (use != AP_FOR_plan || !ap_shortlist_asked(run->set))
 		return ap_planning_check(&run->to, use, p);
 	AP_TRY(ap_shortlist_check(&run->to));
@@ -200,8 +202,10 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
 	p->plan.joint = joint;
-	if (joint)
+	if (joint) {
 		ap_decided_finish(&run->ctx, &all, &p->in, &p->plan, joint);
+		joint->settings = ap_plan_settings_path(&run->ctx, set);
+	}
 	if (list.n) {
 		enum ap_status others = ap_shortlist_stage(&run->to, &src, &list, &p->plan);
 

@@ -241,6 +241,7 @@ struct ap_plan_joint {
 		double step_s;
 		int64_t memory_bytes;
 	} *top;
+	const char *settings; /* file with the settings of a strategy checkpoint; NULL: there is none */
 	const char *bundles; /* where the fastest lie as bundles; NULL: nowhere */
 	uint32_t ninstead;
 	const struct ap_plan_instead { /* if one of the settings were another */

@@ -630,6 +630,9 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 		ap_str_addf(out, "%12s  %10s  %s\n", ap_format_seconds(j->top[i].step_s, step),
 			ap_format_bytes(j->top[i].memory_bytes, bytes), j->top[i].decided);
 	}
+	if (j->settings)
+		ap_str_addf(out, "settings that must go with the strategy checkpoint: %s, for --config\n",
+			j->settings);
 	if (j->bundles)
 		ap_str_addf(out, "bundles of the fastest: %s\n", j->bundles);
 	ap_str_addc(out, '\n');
