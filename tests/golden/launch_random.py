@@ -105,8 +105,10 @@ class Case:
         self.again = r.choice(RECOMPUTE)
         if experts:
             self.again = self.again.replace("mlp", "moe").replace("activation", "moe_act")
-        if self.pp > 1 and r.random() < 0.15:
+        if self.pp > 1 and r.random() < (0.5 if self.executor == "mindformers" else 0.15):
             self.again = "full:" + "/".join([",".join(str(r.randint(0, 2)) for _ in range(self.pp)) for _ in range(self.v)])
+            if not experts and r.random() < 0.6:
+                self.again += f",{r.choice(['selective', 'layernorm', 'communication'])}:" + self.again[5:]
         self.level = r.choice([0, 1, 1, 2, 3])
         self.scheduler = r.choice([None] * 8 + ["gpipe"]) if self.pp > 1 and self.v == 1 else None
         if self.pp > 1 and self.v == 2 and len(set(self.parts)) == 1 and r.random() < 0.3:
@@ -116,7 +118,7 @@ class Case:
         self.algo = r.choice([None, None, "ring", "all-to-all"]) if self.cp > 1 else None
         self.relayed = experts and self.chip == "h100" and r.random() < 0.3
         self.beside = experts and self.chip == "h100" and r.random() < 0.3
-        self.shards = r.choice([2, 4]) if self.level == 1 and self.dp * self.cp > 2 and r.random() < 0.2 else 0
+        self.shards = r.choice([2, 4]) if self.level and self.dp * self.cp > 2 and r.random() < 0.2 else 0
         self.full_batch = self.chip != "h100" and self.executor != "mindspeed" and r.random() < 0.2
 
     def options(self):
@@ -169,7 +171,7 @@ class Case:
         if self.ep > 1 and self.cp > 1 and self.ep % self.cp and self.etp != 1:
             why += ["experts beside cp"]
         if self.shards not in (0, self.dp * self.cp) and (
-                self.executor == "mindspeed" or self.ep > 1 or self.dp * self.cp % self.shards):
+                self.executor == "mindspeed" or self.level > 1 or self.ep > 1 or self.dp * self.cp % self.shards):
             why += ["groups of ranks"]
         if self.beside and (self.ep == 1 or (self.pp > 1 and self.v == 1) or words & {"full", "moe"}):
             why += ["two passes as one"]
@@ -247,6 +249,13 @@ def check_facts(case, facts, plan, language):
     same("layers", facts.parts, recomputed(plan)[2])
     beside = language in ("megatron", "mindspeed") and case.net.experts > 0
     same("sequence parallelism", bool(facts.sp), bool(case.sp or (beside and case.tp > 1)))
+    if language == "torchtitan" and case.executor == language:
+        same("ranks of a shard", facts.shard, (case.shards or case.dp) if case.level else 1)
+        same("gathering", facts.reshard, {0: None, 3: "always"}.get(case.level, "never"))
+    if language == "mindformers" and case.executor == language and case.shards:
+        same("ranks of a shard", facts.doc["parallel"]["parallel_optimizer_config"]["optimizer_weight_shard_size"], case.shards)
+    if language == "megatron" and case.executor == language and case.level == 1 and case.shards:
+        same("instances", facts.arguments.get("num-distributed-optimizer-instances", 1), case.dp * case.cp // case.shards)
     if language != "torchtitan" and case.executor == language:
         same("level", facts.level, case.level)
 
@@ -258,6 +267,18 @@ def check_again(facts, plan, language):
     if language == "mindformers":
         full = table.get("full", none)
         same("full recomputation", facts.again["full"], full)
+
+        def from_first(word):
+            """Layers of each part from its first on, full ones among them."""
+            more = [sum(c[i] for k, c in table.items() if word in k.split("+")) for i in range(len(parts))]
+            return [n + f if n else 0 for n, f in zip(more, full)]
+
+        if facts.sp:  # else nothing is gathered
+            same("gathered again", facts.again["communication"], from_first("communication"))
+        words = {w for k in kinds for w in k.split("+")} - {"full", "communication"}
+        for pattern, counts in (facts.chosen.items() if isinstance(facts.chosen, dict) else ()):
+            flat = rules.mindformers_counts(counts, parts, facts.pp, facts.v, pattern)
+            need(any(flat == from_first(w) for w in words), f"{pattern}: {flat}, {table}")
     elif language == "torchtitan":
         same("recomputation", facts.checkpoint, {"full": "FullAC", "products/2": "SelectiveAC"}.get((kinds + [None])[0]))
     else:

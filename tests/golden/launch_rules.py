@@ -223,6 +223,7 @@ def megatron_optimizer(a, env, wide, ranks):
 
 def megatron_experts(a, pp, v, etp):
     dispatcher = a.get("moe-token-dispatcher-type", "allgather")
+    need(not a.get("num-experts") or a.get("disable-bias-linear") or etp == 1, "experts with a bias, cut by tp")
     need(dispatcher in ("allgather", "alltoall", "flex"), dispatcher)
     need(not a.get("moe-enable-deepep") or dispatcher == "flex", "deepep without flex")
     need(not a.get("moe-enable-deepep") or not a.get("moe-pad-expert-input-to-capacity"), "deepep with padding")
@@ -489,6 +490,8 @@ def torchtitan(words, env, python, layers, tokens, experts):
     dp, ep = replicate * shard, a.get("expert_parallel_degree", 1)
     need(replicate * shard * cp * tp * pp == world, f"degrees of {world}: {a}")
     need(shard * cp * tp % ep == 0 and (ep == 1 or experts), f"ep {ep}")
+    need("enable_async_tensor_parallel" not in a or a.get("enable"), "asynchronous tp without the compiler")
+    need(a.get("fsdp_reshard_after_forward", "default") in ("default", "always", "never"), f"{a}")
     need(env.get("PYTORCH_ALLOC_CONF") == "expandable_segments:True", "PYTORCH_ALLOC_CONF")
     need(os.path.dirname(os.path.abspath(python)) in env.get("PYTHONPATH", "").split(":"), "PYTHONPATH")
     m, parts, v = a.get("num_pp_microbatches", 1), [layers], 1
