@@ -562,24 +562,28 @@ void ap_setting_pick(struct ap_settings *s, enum ap_setting_id id, size_t i)
 
 /* ---- values ---- */
 
+/* A field, all zeros, becomes what holds where nobody says anything. */
+static void set_usual(const struct ap_setting_row *row, struct ap_settings *s)
+{
+	void *field = (char *)s + row->offset;
+	const char *why = NULL;
+	bool ok = true;
+
+	if (row->otherwise)
+		ok = set_value(NULL, row, field, row->otherwise, &why);
+	else if (row->type == AP_SET_NUM || row->type == AP_SET_TIME)
+		*(double *)field = -1;
+	else if (row->type == AP_SET_CHOICE)
+		*(int *)field = -1;
+	assert(ok);
+	(void)ok;
+}
+
 void ap_settings_init(struct ap_settings *s)
 {
 	memset(s, 0, sizeof *s);
-	for (size_t i = 0; i < AP_SET_COUNT; i++) {
-		const struct ap_setting_row *row = &rows[i];
-		void *field = (char *)s + row->offset;
-		const char *why = NULL;
-		bool ok = true;
-
-		if (row->otherwise)
-			ok = set_value(NULL, row, field, row->otherwise, &why);
-		else if (row->type == AP_SET_NUM || row->type == AP_SET_TIME)
-			*(double *)field = -1;
-		else if (row->type == AP_SET_CHOICE)
-			*(int *)field = -1;
-		assert(ok);
-		(void)ok;
-	}
+	for (size_t i = 0; i < AP_SET_COUNT; i++)
+		set_usual(&rows[i], s);
 }
 
 void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
@@ -593,10 +597,9 @@ void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
 	};
 	const struct ap_setting_row *row = &rows[id];
 	size_t size = bytes[row->type] ? bytes[row->type] : sizeof(const char *);
-	struct ap_settings usual;
 
-	ap_settings_init(&usual);
-	memcpy((char *)s + row->offset, (const char *)&usual + row->offset, size);
+	memset((char *)s + row->offset, 0, size);
+	set_usual(row, s);
 	s->among[id] = NULL;
 	s->origin[id] = AP_FROM_DEFAULT;
 	s->name[id] = NULL;

@@ -171,6 +171,29 @@ START_TEST(origins)
 }
 END_TEST
 
+/* What is no longer given is as if it had never been, whatever it was. */
+START_TEST(unset_settings_are_as_at_first)
+{
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_settings s, first;
+
+	ap_settings_init(&first);
+	memset(&s, 0x5a, sizeof s);
+	for (int id = 0; id < AP_SET_COUNT; id++)
+		ap_setting_unset(&s, (enum ap_setting_id)id);
+	for (int id = 0; id < AP_SET_COUNT; id++) {
+		const struct ap_setting_row *row = ap_setting_at((enum ap_setting_id)id);
+		const char *got = ap_setting_text(ctx.arena, row, &s);
+		const char *want = ap_setting_text(ctx.arena, row, &first);
+
+		ck_assert_msg(!got == !want && (!got || strcmp(got, want) == 0), "%s: %s", row->key,
+			got ? got : "not given");
+		ck_assert(!s.among[id] && !s.name[id] && !ap_setting_given(&s, (enum ap_setting_id)id));
+	}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 START_TEST(arrays_of_wrong_values)
 {
 	static const char *const texts[] = {"{\"pipeline_stages\": []}", "{\"pipeline_stages\": [1, [2]]}",
