@@ -7,7 +7,7 @@
  *
  * GRAPH is a file as for `plan`, settings are those of the program. The grid: tp that divides the devices of
  * a stage, at most 8; stages and segments that divide the layers, with segments only where the micro-batches
- * are a multiple of the stages; samples of a micro-batch from 1 to 8; sp where tp > 1; none, selective and
+ * are a multiple of the stages; samples of a micro-batch from 1 to 8; sp where tp > 1; no, selective and
  * full recomputation; parameters dealt by levels 0, 1 and 3; experts dealt to up to 64. Of these, what the
  * executor can be told (executors). --sample: so many of those that fit, by chance, at most 20 tries each,
  * and then all that differ in two things at most from the fastest so far, until none of these is faster;
@@ -43,20 +43,23 @@ enum { MOST_TP = 8, MOST_MBS = 8, MOST_EP = 64, TRIES = 20 };
 static const struct executor {
 	const char *name;
 	unsigned levels; /* of dealt parameters, a bit each */
+	const char *kinds[4]; /* of recomputation, NULL-terminated */
 	bool sums; /* that they are dealt */
 	bool experts_by_sequence; /* tp beside experts wants sums dealt */
+	bool fills; /* stages have as many micro-batches at least */
 } executors[] = {
-	{"mindspore", WHOLE | STATES | WEIGHTS, .sums = true},
-	{"mindspore-semi-auto", WHOLE | STATES | WEIGHTS},
-	{"mindspore-sharding-propagation", WHOLE | STATES | WEIGHTS},
-	{"mindformers", WHOLE | STATES | WEIGHTS, .sums = true},
-	{"mindspeed", WHOLE | STATES, .sums = true, .experts_by_sequence = true},
-	{"megatron", WHOLE | STATES | WEIGHTS, .sums = true, .experts_by_sequence = true},
-	{"torchtitan", WEIGHTS, .sums = true},
-	{"generic", WHOLE | STATES | WEIGHTS, .sums = true},
+	/* Cells cannot be told to keep one of two products, which selective means. */
+	{"mindspore", WHOLE | STATES | WEIGHTS, {"none", "full"}, .sums = true, .fills = true},
+	{"mindspore-semi-auto", WHOLE | STATES | WEIGHTS, {"none", "full"}, .fills = true},
+	{"mindspore-sharding-propagation", WHOLE | STATES | WEIGHTS, {"none", "full"}, .fills = true},
+	{"mindformers", WHOLE | STATES | WEIGHTS, {"none", "full"}, .sums = true, .fills = true},
+	{"mindspeed", WHOLE | STATES, {"none", "selective", "full"}, .sums = true,
+		.experts_by_sequence = true},
+	{"megatron", WHOLE | STATES | WEIGHTS, {"none", "selective", "full"}, .sums = true,
+		.experts_by_sequence = true},
+	{"torchtitan", WEIGHTS, {"none", "products/2", "full"}, .sums = true, .fills = true},
+	{"generic", WHOLE | STATES | WEIGHTS, {"none", "selective", "full"}, .sums = true},
 };
-
-static const char *const kinds[] = {"none", "selective", "full"};
 
 struct combination {
 	int64_t dp, tp, pp, vpp, ep, etp, mbs, micro_batches;
@@ -111,7 +114,7 @@ static _Noreturn void say(const struct ap_diag *diag)
 static void add_choices(struct grid *g, struct combination c)
 {
 	for (c.level = 0; c.level <= 3; c.level++)
-		for (c.kind = 0; c.kind < AP_COUNT(kinds) && g->executor->levels >> c.level & 1; c.kind++)
+		for (c.kind = 0; g->executor->kinds[c.kind] && g->executor->levels >> c.level & 1; c.kind++)
 			AP_PUSH(g->ctx->arena, g->all, c);
 }
 
@@ -140,7 +143,8 @@ static void add_degrees(struct grid *g, struct combination c)
 		for (c.mbs = 1; c.mbs <= (g->mixes ? g->batch / c.dp : MOST_MBS); c.mbs++) {
 			c.micro_batches = g->batch / c.dp / c.mbs;
 			if (g->batch / c.dp % c.mbs || (c.vpp > 1 && c.micro_batches % c.pp) ||
-				(g->mixes && c.micro_batches > 1))
+				(g->mixes && c.micro_batches > 1) ||
+				(g->executor->fills && c.pp > 1 && c.micro_batches < c.pp))
 				continue;
 			for (int sp = 0; sp <= (c.tp > 1 && g->executor->sums); sp++) {
 				c.sp = sp;
@@ -186,7 +190,7 @@ static void settings_of(struct ap_ctx *ctx, const struct grid *g, const struct c
 {
 	*out = g->set;
 	give(ctx, out, AP_SET_hybrid, hybrid_of(ctx, c));
-	give(ctx, out, AP_SET_recompute, kinds[c->kind]);
+	give(ctx, out, AP_SET_recompute, g->executor->kinds[c->kind]);
 	give(ctx, out, AP_SET_enable_parallel_optimizer, c->level ? "true" : "false");
 	if (c->level)
 		give(ctx, out, AP_SET_optimizer_level, ap_arena_printf(ctx->arena, "level%d", c->level));
@@ -340,7 +344,7 @@ static int run(struct grid *g, int64_t sample, uint64_t seed)
 		return 0;
 	c = &g->all.v[t.best];
 	printf("best %.17g %" PRId64 " --hybrid %s --recompute %s", t.least.step_s, t.least.bytes,
-		hybrid_of(g->ctx, c), kinds[c->kind]);
+		hybrid_of(g->ctx, c), g->executor->kinds[c->kind]);
 	if (c->level)
 		printf(" --enable-parallel-optimizer --optimizer-level level%d", c->level);
 	putchar('\n');

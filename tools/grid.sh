@@ -73,7 +73,7 @@ try() { # MODEL DEVICES CHIP EXECUTOR [--sample N --seed N]
   [ "$code" != 0 ] || step=$(decided)
   awk -v step="$step" -v best="${best:--}" -v code="$code" -v what="$model $devices $chip $executor" \
     -v priced="$priced" -v took="$((middle - began)) s, $((ended - middle)) s" -v words="$words" 'BEGIN {
-      good = step != "-" ? best == "-" || step + 0 <= best * (1 + 1e-9) : best == "-" && code == 5
+      good = step != "-" ? best == "-" || step + 0 <= best * (1 + 1e-9) : best == "-" && (code == 5 || code == 2)
       ratio = step != "-" && best != "-" ? sprintf("%.4f", step / best) : "-"
       printf "%s%s: %s s, grid %s s, ratio %s, %d priced, %s%s\n", good ? "" : "WRONG ", what, step, best, ratio, priced, took,
         good ? "" : ", exit status " code "; " words
