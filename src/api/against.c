@@ -302,6 +302,27 @@ static void cut_as_planned(struct holding *h, struct ap_inputs *in)
 		place_as_planned(h, AP_CUT_BY_STRATEGY, in);
 }
 
+static enum ap_status make_planned(struct holding *h, struct ap_inputs *in)
+{
+	ap_settings_check(&h->own, &h->set);
+	AP_TRY(ap_diag_status(h->own.diag));
+	return ap_inputs_make(&h->own, &h->set, &h->src, h->use, in);
+}
+
+/* The plan's cuts for inputs as they are now. */
+static enum ap_status give_planned(struct holding *h, struct ap_inputs *in, struct ap_plan_match *match)
+{
+	if (h->set.hybrid)
+		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, in));
+	cut_as_planned(h, in);
+	if (value_at(h, "search", "hybrid"))
+		AP_TRY(ap_inputs_deal(&h->own, ap_jv_str(value_at(h, "search", "hybrid")), in));
+	else if (h->use == AP_FOR_search && !h->set.hybrid)
+		ap_inputs_open_sums(&h->own, in);
+	ap_plan_match(&h->own, &h->plan, in->graph, in->machine->ndev, &in->step, match);
+	return AP_OK;
+}
+
 /* Evaluates the plan's strategies on the inputs as they are now. AP_OK with *change, or messages
  * why they make no plan at all. */
 static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct ap_plan_match *match,
@@ -311,22 +332,13 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	struct ap_inputs in;
 	struct ap_plan plan;
 
-	ap_settings_check(&h->own, &h->set);
-	AP_TRY(ap_diag_status(h->own.diag));
-	AP_TRY(ap_inputs_make(&h->own, &h->set, &h->src, h->use, &in));
+	AP_TRY(make_planned(h, &in));
 	add_input(h, "graph", h->src.sha256);
 	if (h->machine)
 		add_input(h, "rank_table", h->src.table ? h->src.table->sha256 : NULL);
 	add_input(h, "chip", h->chip->sha256);
 	add_input(h, "software", in.step.software ? in.step.software->sha256 : NULL);
-	if (h->set.hybrid)
-		AP_TRY(ap_inputs_give(&h->own, &h->set, &h->src, h->use, &in));
-	cut_as_planned(h, &in);
-	if (value_at(h, "search", "hybrid"))
-		AP_TRY(ap_inputs_deal(&h->own, ap_jv_str(value_at(h, "search", "hybrid")), &in));
-	else if (h->use == AP_FOR_search && !h->set.hybrid)
-		ap_inputs_open_sums(&h->own, &in);
-	ap_plan_match(&h->own, &h->plan, in.graph, in.machine->ndev, &in.step, match);
+	AP_TRY(give_planned(h, &in, match));
 	ap_ctx_phase(h->ctx, "evaluating");
 	in.counts = match->counts;
 	AP_TRY(ap_inputs_plan(&h->own, &in, NULL, &plan, NULL));
@@ -677,6 +689,56 @@ enum ap_status ap_against(struct ap_ctx *ctx, const struct ap_settings *set, con
 			&(struct ap_where){.file = out->file}, NULL,
 			"--fail-if needs a plan; a strategy checkpoint holds no figures");
 	return against_ckpt(ctx, set, path, named, out);
+}
+
+static bool is_plan(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_known *file)
+{
+	struct ap_against at = {.file = path};
+
+	return strcmp(path, "-") != 0 && plan_of_bundle(ctx, set, &at) == AP_OK &&
+		!ap_file_is_folder(at.file) && ap_kind_read(ctx, set, at.file, file) == AP_OK &&
+		file->kind == AP_KIND_PLAN;
+}
+
+bool ap_against_is_plan(struct ap_ctx *ctx, const struct ap_settings *set, const char *path)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	struct ap_known file;
+
+	return is_plan(&quiet, set, path, &file);
+}
+
+enum ap_status ap_against_inputs(struct ap_ctx *ctx, const struct ap_settings *asked, const char *path,
+	const struct ap_named *named, struct ap_settings *set, struct ap_sources *src, struct ap_inputs *in)
+{
+	struct ap_against found = {.file = path};
+	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = *ctx, .set = *asked,
+		.found = &found};
+	struct ap_plan_match match;
+	struct ap_known file;
+
+	if (!is_plan(ctx, asked, path, &file))
+		return ap_diag_status(ctx->diag);
+	AP_TRY(ap_plan_check_file(ctx, file.doc));
+	h.doc = file.doc;
+	h.use = made_by(file.doc);
+	AP_TRY(ap_saved_of_plan(ctx, file.doc, &h.plan));
+	ap_setting_unset(&h.set, AP_SET_strategy);
+	AP_TRY(ap_config_echo(ctx, h.doc, ap_jv_get(ap_json_root(h.doc), "settings"), h.use, &h.set));
+	forget_defaults(&h);
+	AP_TRY(read_inputs(&h));
+	*set = h.set;
+	*src = h.src;
+	AP_TRY(make_planned(&h, in));
+	AP_TRY(give_planned(&h, in, &match));
+	if (!set->hybrid)
+		in->counts = match.counts;
+	if (!set->hybrid && match.nopen)
+		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = path},
+			"plan-operators", "has no cut that is valid here of %" PRIu32 " of %" PRIu32
+			" operators, which are completed", match.nopen, in->graph->nnode);
+	return AP_OK;
 }
 
 static void add_json_input(struct ap_jw *w, const struct ap_against_input *in)

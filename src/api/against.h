@@ -33,6 +33,18 @@ struct ap_against { /* the findings */
 enum ap_status ap_against(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_named *named, struct ap_against *out);
 
+/* Is path, of evaluate --strategy, a plan, or the bundle of one? Says nothing; reads no standard input. */
+bool ap_against_is_plan(struct ap_ctx *ctx, const struct ap_settings *set, const char *path);
+
+/*
+ * Makes the inputs of the plan in file path, or in a bundle, to evaluate it: *set, asked with the plan's
+ * settings where none are given, and in->counts, of all operators or of those that a hybrid is of. *set, *src
+ * and *in refer to each other. A warning tells how many operators the plan has no valid cut of; they are
+ * completed. AP_USAGE and others, reported, if there is no such plan of these inputs.
+ */
+enum ap_status ap_against_inputs(struct ap_ctx *ctx, const struct ap_settings *asked, const char *path,
+	const struct ap_named *named, struct ap_settings *set, struct ap_sources *src, struct ap_inputs *in);
+
 /* Writes the findings as text or as autopar-check/1, depending on the settings. */
 void ap_against_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_against *a,
 	bool color, struct ap_str *out);

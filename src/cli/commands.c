@@ -164,6 +164,27 @@ static enum ap_status check_outputs(struct ap_run *run, unsigned use, struct ap_
 	return st;
 }
 
+/* evaluate --strategy of a plan, with its settings. */
+static enum ap_status evaluate_plan(struct ap_run *run, const char *path, const struct ap_named *named,
+	struct ap_planning *p)
+{
+	struct ap_settings set;
+	struct ap_sources src;
+	const char *rest;
+	enum ap_status st, written;
+
+	AP_TRY(ap_against_inputs(&run->ctx, run->set, path, named, &set, &src, &p->in));
+	run->to.set = &set;
+	st = ap_planning_make(&run->to, &src, AP_FOR_evaluate, p);
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	AP_TRY(ap_planning_take(&run->to, p));
+	run->to.hurry = ap_stop_signal();
+	written = ap_planning_write(&run->to, p, &rest);
+	fputs(rest, stderr);
+	return written != AP_OK ? written : st;
+}
+
 static enum ap_status plan(struct ap_run *run, unsigned use, const char *strategy)
 {
 	const struct ap_settings *set = run->set;
@@ -182,6 +203,8 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 	if (set->time_limit > 0)
 		ap_stop_after(set->time_limit);
 	AP_TRY(check_outputs(run, use, p));
+	if (use == AP_FOR_evaluate && strategy && ap_against_is_plan(&run->ctx, set, strategy))
+		return evaluate_plan(run, strategy, &named, p);
 	AP_TRY(ap_sources_read(&run->ctx, set, &named, &src));
 	if (set->time_limit == 0)
 		return ap_diag_add(run->ctx.diag, AP_ERROR, AP_LIMIT, NULL, NULL,
