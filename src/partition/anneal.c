@@ -220,7 +220,7 @@ static int64_t bar(int64_t value, uint64_t done, uint64_t all)
 }
 
 int64_t ap_anneal(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_lattice *l,
-	struct ap_lattice_walk *walk, uint64_t work)
+	struct ap_lattice_walk *walk, int64_t enough, uint64_t work)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct annealing x = {.p = p, .l = l, .npart = p->nstage * p->nsegment, .nbody = ap_partition_body(p),
@@ -247,7 +247,7 @@ int64_t ap_anneal(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_la
 	for (uint64_t i = 0; i < LEAST_TRIES || ap_lattice_work(l) - begin < work; i++) {
 		int64_t next;
 
-		if (ap_ctx_stopped(ctx) || (i > LEAST_TRIES && i > work / 16))
+		if (best <= enough || ap_ctx_stopped(ctx) || (i > LEAST_TRIES && i > work / 16))
 			break;
 		copy(&x, &x.next, &x.now);
 		if (!(draw(&x, 4) ? move_layer(&x) : change_option(&x)))

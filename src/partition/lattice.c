@@ -891,6 +891,10 @@ static int64_t halve(struct ap_lattice *l, int64_t low, int64_t high, uint64_t l
 		else
 			low = mid + 1;
 	}
+	if (low < high && high - low <= high >> 12 && l->work < limit) { /* the whole rest */
+		copy_edges(l, &l->all, &l->live);
+		low = filter(l, high - 1, limit) ? low : high;
+	}
 	return low;
 }
 

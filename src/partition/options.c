@@ -284,6 +284,16 @@ int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree)
 	return in_ticks(c->p->degree[degree].send_back_s, c->tick_s, &exact);
 }
 
+bool ap_options_layer(const struct ap_options *c, uint32_t cls, uint32_t degree, uint32_t kind,
+	struct ap_part_choice *out)
+{
+	if (row_of(c, cls, degree, kind)->absent)
+		return false;
+	*out = (struct ap_part_choice){.time = *ticks_of(c, cls, degree, kind)};
+	row_bytes(row_of(c, cls, degree, kind), out->bytes);
+	return true;
+}
+
 /* Layers of a part among all. */
 static void span(const struct ap_options *c, int32_t q, int64_t a, int64_t b, int64_t *from, int64_t *to)
 {

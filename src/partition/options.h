@@ -39,6 +39,10 @@ double ap_options_error_s(const struct ap_options *c); /* by which rounding move
 int64_t ap_options_send(const struct ap_options *c, uint32_t degree);
 int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree);
 
+/* One layer of a class: times and bytes into *out. Returns false if it does not run like this. */
+bool ap_options_layer(const struct ap_options *c, uint32_t cls, uint32_t degree, uint32_t kind,
+	struct ap_part_choice *out);
+
 /* Ranges with the same *from and *to have the same choices. */
 void ap_options_range(const struct ap_options *c, int32_t q, int64_t a, int64_t b, int64_t *from,
 	int64_t *to);

@@ -164,8 +164,13 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 void ap_partition_brute(struct ap_ctx *ctx, const struct ap_partition *p,
 	const struct ap_partition_budget *budget, struct ap_partition_choice *out);
 
-/* A bound of the objective from below, far cheaper than a search; INFINITY: no plan exists, for certain. */
+/* A bound of the objective from below, far cheaper than a search; INFINITY: no plan exists, for certain.
+ * Milliseconds, some hundred replays of the schedule: O(slots) each. */
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p);
+
+/* The same, but it stops as soon as it is at least `enough` seconds: to ask whether some plan may take
+ * less. */
+double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough);
 
 /* Engines by name, a row each; NULL past the end or if unknown. */
 struct ap_partition_engine {

@@ -13,7 +13,9 @@
 #include "partition/anneal.h"
 #include "partition/lattice.h"
 #include "partition/partition.h"
+#include "partition/relax.h"
 #include "partition/replay.h"
+#include "partition/uniform.h"
 #include "pipeline/schedule.h"
 
 #define ANNEAL_WORK 100000 /* at first, beside that of some hundred plans */
@@ -21,6 +23,9 @@
 #define ANNEAL_MORE 1000 /* for each part, where segments share memory and little else finds plans */
 #define SEEK_SHARE 64 /* of the work, at first, to decide about one objective */
 #define BOUND_WORK 300000 /* of ap_partition_bound(): a millisecond */
+#define FEW_CELLS 1000 /* parts times layers, where segments' lattices are quick */
+#define RELAX_WORK 12000000 /* of the same, where layers are shared out in fractions */
+#define FAR (INT64_MAX / 4) /* no plan */
 #define NONE_YET ((INT64_C(1) << 52) + 1) /* ticks */
 
 struct solving {
@@ -32,6 +37,11 @@ struct solving {
 	uint64_t limit;
 	int64_t best, bound; /* ticks of the best plan, of all lattices that are done */
 	double tick_s, error_s;
+	struct relaxed { /* plans in fractions, of whatever kinds */
+		bool known;
+		int64_t bound; /* ticks */
+		double *layers; /* [npart] of the body, in a good one */
+	} *relaxed; /* [ndegree] of those that begin with a degree */
 };
 
 struct one { /* a lattice */
@@ -95,13 +105,81 @@ static uint64_t left(const struct one *x)
 	return done < x->s->limit ? x->s->limit - done : 0;
 }
 
-/* Makes the best plan of the lattice better, with so much work. */
-static void improve(struct one *x, uint64_t work)
+/* Makes x->walk better, with so much work. */
+static void improve(struct one *x, int64_t bound, uint64_t work)
 {
-	int64_t value = ap_anneal(x->s->ctx, x->s->p, x->l, &x->walk, work < left(x) ? work : left(x));
+	int64_t value = ap_anneal(x->s->ctx, x->s->p, x->l, &x->walk, bound, work < left(x) ? work : left(x));
 
 	if (value >= 0 && value < x->s->best)
 		take(x, value);
+}
+
+/* Gives each part of the walk its first option. Returns false if one has none. */
+static bool take_options(struct one *x)
+{
+	for (int32_t q = 0; q < x->s->npart; q++)
+		if (!ap_lattice_options(x->l, q, x->walk.first[q], x->walk.first[q + 1], &x->walk.option[q]))
+			return false;
+	return true;
+}
+
+/* Whole numbers of layers near these: each stage has what is nearest to its own, as far as that goes. Returns
+ * false if they cannot be. */
+static bool round_off(struct one *x, const double *layers)
+{
+	const struct ap_partition *p = x->s->p;
+	struct ap_arena *scratch = x->s->ctx->scratch;
+	struct ap_mark mark = ap_arena_mark(scratch);
+	int32_t npart = x->s->npart;
+	double *part = AP_NEW_N(scratch, double, npart), *stage = AP_NEW_N(scratch, double, p->nstage);
+	int32_t *stage_of = AP_NEW_N(scratch, int32_t, npart), *n = AP_NEW_N(scratch, int32_t, npart),
+		segment;
+	int64_t left = ap_partition_body(p);
+
+	for (int32_t q = 0; q < npart; q++) {
+		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment);
+		n[q] = (int32_t)fmax(floor(layers[q]), (double)p->least_layers);
+		part[q] = layers[q] - n[q];
+		stage[stage_of[q]] += part[q];
+		left -= n[q];
+	}
+	while (left != 0) {
+		int32_t best = -1, by = left > 0 ? 1 : -1;
+
+		for (int32_t q = 0; q < npart; q++) {
+			double own = by * (stage[stage_of[q]] + part[q] / npart);
+
+			if ((by > 0 || n[q] > p->least_layers) && (best < 0 ||
+				own > by * (stage[stage_of[best]] + part[best] / npart)))
+				best = q;
+		}
+		n[best] += by;
+		part[best] -= by;
+		stage[stage_of[best]] -= by;
+		left -= by;
+	}
+	for (int32_t q = 0; q < npart; q++)
+		x->walk.first[q + 1] = x->walk.first[q] + n[q];
+	ap_arena_release(scratch, mark);
+	return take_options(x);
+}
+
+/* What every plan of these degrees takes at least, and where to look for a good one. */
+static const struct relaxed *relax(struct one *x, uint32_t from, uint32_t to)
+{
+	struct solving *s = x->s;
+	struct relaxed *r = &s->relaxed[from];
+	size_t bytes = (size_t)s->npart * sizeof *r->layers;
+	struct ap_relax *relax;
+
+	if (r->known)
+		return r;
+	relax = ap_relax_create(s->ctx, s->p, x->c, x->replay, from, to);
+	r->known = true;
+	r->bound = ap_relax_bound(relax, goal(s), left(x) < RELAX_WORK ? left(x) : RELAX_WORK);
+	r->layers = ap_arena_memdup(s->ctx->arena, ap_relax_layers(relax), bytes);
+	s->out->work += ap_relax_work(relax);
+	return r;
 }
 
 /*
@@ -131,31 +209,58 @@ static int64_t narrow(struct one *x, int64_t bound)
 		}
 		if (hard < INT64_MAX && hard - bound <= hard >> 14) {
 			share *= 2;
-			improve(x, share);
+			improve(x, bound, share);
 			hard = INT64_MAX;
 		}
 	}
 	return bound;
 }
 
-/* A bound of one lattice; plans that it has on the way. */
-static int64_t search(struct one *x)
+/* Plans near the even one and near the best in fractions. */
+static void begin(struct one *x, int64_t bound, const double *layers)
 {
 	struct solving *s = x->s;
-	int64_t even = ap_lattice_even(x->l, &x->walk), bound, value;
+	size_t parts = (size_t)s->npart;
+	uint64_t plans = s->p->nsegment > 1 ? ANNEAL_MORE * (uint64_t)s->npart : ANNEAL_PLANS;
+	uint64_t work = ANNEAL_WORK + plans * ap_replay_steps(x->replay);
+	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
+	uint32_t *even = ap_arena_memdup(s->ctx->scratch, x->walk.option, parts * sizeof *even);
+	int32_t *first = ap_arena_memdup(s->ctx->scratch, x->walk.first, (parts + 1) * sizeof *first);
+	int64_t enough = s->budget->gap > 0 ? (int64_t)((double)bound * (1 + s->budget->gap)) : bound;
 
+	if (s->p->counts == AP_COUNTS_FREE && s->p->nsegment > 1 && round_off(x, layers)) {
+		improve(x, enough, work / 2);
+		work -= work / 2;
+	}
+	if (bound <= goal(s) && !near_enough(s, bound)) {
+		memcpy(x->walk.first, first, (parts + 1) * sizeof *first);
+		memcpy(x->walk.option, even, parts * sizeof *even);
+		improve(x, enough, work);
+	}
+	ap_arena_release(s->ctx->scratch, mark);
+}
+
+/* A bound of one lattice; plans that it has on the way. */
+static int64_t search(struct one *x, uint32_t from, uint32_t to)
+{
+	struct solving *s = x->s;
+	const struct relaxed *r = relax(x, from, to);
+	int64_t even, bound = r->bound, value;
+
+	if (bound > goal(s))
+		return bound;
+	even = ap_lattice_even(x->l, &x->walk);
 	if (even < 0)
 		return NONE_YET;
-	bound = s->p->objective == AP_OBJECTIVE_STEP ? even * s->p->nmicro : even;
+	value = s->p->objective == AP_OBJECTIVE_STEP ? even * s->p->nmicro : even;
+	bound = value > bound ? value : bound;
 	if (bound > goal(s))
 		return bound;
 	if (s->p->nsegment == 1 && s->p->objective == AP_OBJECTIVE_STAGE) {
 		take(x, even);
 		return bound;
 	}
-	improve(x, ANNEAL_WORK +
-		(s->p->nsegment > 1 ? ANNEAL_MORE * (uint64_t)s->npart : ANNEAL_PLANS) *
-			ap_replay_steps(x->replay));
+	begin(x, bound, r->layers);
 	if (bound > goal(s) || near_enough(s, bound))
 		return bound;
 	if (!ap_lattice_open(x->l, goal(s)))
@@ -180,12 +285,39 @@ static void solve_one(struct solving *s, const int64_t *number, uint32_t from, u
 	x.l = ap_lattice_create(&own, s->p, x.c, x.replay, from, to);
 	x.walk = (struct ap_lattice_walk){AP_NEW_N(own.arena, int32_t, s->npart + 1),
 		AP_NEW_N(own.arena, uint32_t, s->npart)};
-	bound = search(&x);
-	if (ap_lattice_is_cut(x.l))
+	bound = search(&x, from, to);
+	if (ap_lattice_is_cut(x.l)) {
 		bound = ap_lattice_floor(x.l);
+		bound = s->relaxed[from].bound > bound ? s->relaxed[from].bound : bound;
+	}
 	s->bound = bound < s->bound ? bound : s->bound;
 	s->out->work += ap_lattice_work(x.l);
 	ap_arena_destroy(own.arena);
+}
+
+/* Every plan of a degree, where there are but the numbers to choose. */
+static void solve_numbers(struct solving *s, uint32_t degree)
+{
+	struct ap_options *c = ap_options_create(s->ctx, s->p, NULL);
+	struct ap_replay *replay =
+		ap_replay_create(s->ctx, s->p->scheduler, s->p->nstage, s->p->nsegment, s->p->nmicro);
+	struct ap_partition_plan *plan = AP_NEW(s->ctx->arena, struct ap_partition_plan);
+	uint32_t *degrees = AP_NEW_N(s->ctx->arena, uint32_t, s->p->nstage);
+	struct ap_uniform best;
+
+	s->tick_s = ap_options_tick_s(c);
+	s->error_s = ap_options_error_s(c);
+	ap_uniform_best(s->ctx, s->p, c, replay, degree, &s->out->work, &best);
+	if (best.value < 0)
+		return;
+	s->bound = best.value < s->bound ? best.value : s->bound;
+	if (best.value > goal(s))
+		return;
+	for (int32_t i = 0; i < s->p->nstage; i++)
+		degrees[i] = degree;
+	*plan = (struct ap_partition_plan){best.first, degrees, best.kind, best.number};
+	s->out->plan = plan;
+	s->best = best.value;
 }
 
 /* All lattices of some degrees. Returns false if the work ended before. */
@@ -194,6 +326,10 @@ static bool solve_degrees(struct solving *s, uint32_t from, uint32_t to)
 	int64_t most = ap_partition_body(s->p), sum = 0, *number;
 	uint32_t k = 1;
 
+	if (ap_uniform_is(s->p)) {
+		solve_numbers(s, from);
+		return true;
+	}
 	if (s->p->kinds != AP_KINDS_UNIFORM) {
 		solve_one(s, NULL, from, to);
 		return true;
@@ -247,7 +383,7 @@ static void conclude(struct solving *s, bool all)
 	struct ap_partition_choice *out = s->out;
 	bool proven = all && s->bound > goal(s);
 	double bound = (double)s->bound * s->tick_s - s->error_s;
-	double least = proven ? 0 : ap_partition_bound(s->ctx, s->p);
+	double least = proven || (all && s->limit >= RELAX_WORK) ? 0 : ap_partition_bound(s->ctx, s->p);
 
 	if (!all || bound < least)
 		bound = least;
@@ -283,47 +419,78 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 		.limit = budget->work ? budget->work : AP_PARTITION_WORK, .best = NONE_YET,
 			.bound = NONE_YET};
 
+	s.relaxed = AP_NEW_N(ctx->arena, struct relaxed, p->ndegree);
 	*out = (struct ap_partition_choice){.outcome = AP_OUT_LIMIT, .engine = "dynamic_programming",
 		.cost = INFINITY};
 	conclude(&s, solve_all(&s));
 }
 
-/* A bound of the plans of some degrees, whatever the rule of kinds. */
-static double bound_of(struct ap_ctx *ctx, const struct ap_partition *p, uint32_t from, uint32_t to)
+/* A bound of the plans of some degrees in ticks; FAR: there are none. One above `most` will do. */
+static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
+	struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most)
 {
 	int32_t n = p->nstage * p->nsegment;
-	struct ap_options *c = ap_options_create(ctx, p, NULL);
-	struct ap_replay *replay = ap_replay_create(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro);
 	struct ap_lattice *l = ap_lattice_create(ctx, p, c, replay, from, to);
 	struct ap_lattice_walk walk = {AP_NEW_N(ctx->arena, int32_t, n + 1), AP_NEW_N(ctx->arena, uint32_t,
 		n)};
-	int64_t even = ap_lattice_even(l, &walk), bound = ap_lattice_floor(l), value;
+	int64_t bound = ap_lattice_floor(l), value;
 
-	if (even < 0 && !ap_lattice_is_cut(l))
-		return INFINITY;
-	if (!ap_lattice_is_cut(l)) {
-		even *= p->objective == AP_OBJECTIVE_STEP ? p->nmicro : 1;
-		bound = even > bound ? even : bound;
-		value = ap_lattice_value(l, walk.option);
-		if (value > bound && ap_lattice_open(l, value))
-			even = ap_lattice_bound(l, walk.option, value, BOUND_WORK);
-		if (!ap_lattice_is_cut(l))
-			bound = even > bound ? even : bound;
+	if (bound <= most) {
+		value = ap_relax_bound(ap_relax_create(ctx, p, c, replay, from, to), most, RELAX_WORK);
+		bound = value > bound ? value : bound;
 	}
-	return (double)bound * ap_options_tick_s(c) - ap_options_error_s(c);
+	if (bound > most)
+		return bound;
+	value = ap_lattice_even(l, &walk);
+	if (ap_lattice_is_cut(l))
+		return bound;
+	if (value < 0)
+		return FAR;
+	value *= p->objective == AP_OBJECTIVE_STEP ? p->nmicro : 1;
+	bound = value > bound ? value : bound;
+	value = ap_lattice_value(l, walk.option);
+	if ((p->nsegment > 1 && n * ap_partition_body(p) > FEW_CELLS) || bound > most || value <= bound ||
+		!ap_lattice_open(l, value))
+		return bound;
+	value = ap_lattice_bound(l, walk.option, value, BOUND_WORK);
+	return value > bound && !ap_lattice_is_cut(l) ? value : bound;
 }
 
-double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)
+double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough)
 {
 	struct ap_ctx own = *ctx;
 	struct ap_partition any = *p;
 	uint32_t at_once = p->degree_by_stage ? p->ndegree : 1;
-	double bound = INFINITY;
+	int64_t bound = FAR;
+	struct ap_options *c;
+	struct ap_replay *replay;
+	double most, s;
 
 	own.arena = ap_arena_create_like(ctx->arena);
-	any.kinds = AP_KINDS_FREE;
-	for (uint32_t d = 0; d < p->ndegree; d += at_once)
-		bound = fmin(bound, bound_of(&own, &any, d, d + at_once));
+	any.kinds = p->kinds == AP_KINDS_UNIFORM ? AP_KINDS_LIST : p->kinds;
+	c = ap_options_create(&own, &any, NULL);
+	replay = ap_replay_create(&own, p->scheduler, p->nstage, p->nsegment, p->nmicro);
+	most = ceil((enough + ap_options_error_s(c)) / ap_options_tick_s(c));
+	for (uint32_t d = 0; d < p->ndegree; d += at_once) {
+		int64_t value = most < (double)bound ? (int64_t)most : bound;
+
+		if (ap_uniform_is(p)) {
+			struct ap_uniform best;
+			uint64_t work = 0;
+
+			ap_uniform_best(&own, p, c, replay, d, &work, &best);
+			value = best.value < 0 ? FAR : best.value;
+		} else {
+			value = bound_of(&own, &any, c, replay, d, d + at_once, value - 1);
+		}
+		bound = value < bound ? value : bound;
+	}
+	s = bound >= FAR ? INFINITY : (double)bound * ap_options_tick_s(c) - ap_options_error_s(c);
 	ap_arena_destroy(own.arena);
-	return bound > 0 ? bound : 0;
+	return s > 0 ? s : 0;
+}
+
+double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)
+{
+	return ap_partition_bound_to(ctx, p, INFINITY);
 }

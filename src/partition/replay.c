@@ -25,6 +25,7 @@ struct ap_replay {
 	int64_t *free, *link, *arrived, *end; /* [stage] [link] [arrival] [step] */
 	int32_t *before, *sent; /* [step] the step before on its stage; the one before on its link */
 	int32_t *maker; /* [arrival] step */
+	int64_t *through, *sends; /* [step] paths of a bundle that come to its end, to that of its delivery */
 };
 
 struct ordering {
@@ -158,6 +159,8 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	r->end = AP_NEW_N(arena, int64_t, nstep);
 	r->before = AP_NEW_N(arena, int32_t, nstep);
 	r->sent = AP_NEW_N(arena, int32_t, nstep);
+	r->through = ap_arena_alloc_raw(arena, nstep, sizeof *r->through);
+	r->sends = ap_arena_alloc_raw(arena, nstep, sizeof *r->sends);
 	connect(r, ctx);
 	ap_arena_release(scratch, mark);
 	return r;
@@ -252,5 +255,106 @@ void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int6
 			at = sender(r, r->maker[x->need], send, send_back, queues, out);
 		else
 			break; /* the first pass of all */
+	}
+}
+
+/* How many of n paths take the one of two ends that is `later` ticks after the other. */
+static int64_t share(int64_t n, int64_t later, int64_t near)
+{
+	double part;
+
+	if (later >= near)
+		return later > 0 ? n : n - n / 2;
+	part = 0.5 + 0.5 * (double)later / (double)near;
+	return (int64_t)((double)n * part);
+}
+
+/* Parts n paths between two ends. Returns how many take the first. */
+static int64_t divide(int64_t n, int64_t a, int64_t b, int64_t near)
+{
+	return a >= b ? share(n, a - b, near) : n - share(n, b - a, near);
+}
+
+/* The paths that come with the delivery of step i go back to its end, or to the send before it. */
+static void part_sends(struct ap_replay *r, int32_t i, const int64_t *send, const int64_t *send_back,
+	bool queues, int64_t near, struct ap_replay_flow *out)
+{
+	const struct step *x = &r->step[i];
+	int64_t n = r->sends[i], own = n, ticks = x->link == NOWHERE ? 0 : send_ticks(x, send, send_back);
+	int32_t before = r->sent[i];
+
+	if (ticks > 0) {
+		(x->back ? &out->send_back[x->part - 1] : &out->send[x->part])[0] += n;
+		while (queues && before != NOWHERE && send_ticks(&r->step[before], send, send_back) == 0)
+			before = r->sent[before];
+		if (queues && before != NOWHERE) {
+			own = divide(n, r->end[i], r->arrived[r->step[before].give], near);
+			r->sends[before] += n - own;
+		}
+	}
+	r->through[i] += own;
+}
+
+/* The stages that end last share the paths. */
+static void begin_flow(struct ap_replay *r, int64_t near, struct ap_replay_flow *out)
+{
+	int64_t most = 0, left = AP_REPLAY_FLOW;
+	double sum = 0;
+	int32_t latest = 0;
+
+	for (int32_t s = 0; s < r->nstage; s++)
+		if (r->free[s] > most) {
+			most = r->free[s];
+			latest = s;
+		}
+	for (int32_t s = 0; s < r->nstage; s++)
+		if (r->free[s] == most || most - r->free[s] < near)
+			sum += near > 0 ? 1 - (double)(most - r->free[s]) / (double)near : 1;
+	for (int32_t s = 0; s < r->nstage; s++) {
+		int64_t n;
+
+		if (s == latest || (r->free[s] < most && most - r->free[s] >= near))
+			continue;
+		n = (int64_t)((double)AP_REPLAY_FLOW *
+			(near > 0 ? 1 - (double)(most - r->free[s]) / (double)near : 1) / sum);
+		n = n < left ? n : left;
+		r->through[r->last[s]] = n;
+		left -= n;
+	}
+	r->through[r->last[latest]] = left;
+	for (int32_t q = 0; q < r->npart; q++)
+		out->pass[q][AP_TIME_UPDATE] = r->through[r->last[r->stage_of[q]]];
+}
+
+void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
+	int64_t near, struct ap_replay_flow *out)
+{
+	memset(out->pass, 0, (size_t)r->npart * sizeof *out->pass);
+	memset(out->send, 0, (size_t)r->npart * sizeof *out->send);
+	memset(out->send_back, 0, (size_t)r->npart * sizeof *out->send_back);
+	memset(r->through, 0, r->nstep * sizeof *r->through);
+	memset(r->sends, 0, r->nstep * sizeof *r->sends);
+	begin_flow(r, near, out);
+	for (int32_t i = (int32_t)r->nstep - 1; i >= 0; i--) {
+		const struct step *x = &r->step[i];
+		int32_t before = r->before[i];
+		int64_t n, own;
+
+		if (r->sends[i] > 0)
+			part_sends(r, i, send, send_back, queues, near, out);
+		n = own = r->through[i];
+		if (n == 0)
+			continue;
+		out->pass[x->part][x->pass] += n;
+		if (x->need == NOWHERE)
+			own = n;
+		else if (before == NOWHERE)
+			own = 0;
+		else
+			own = divide(n, r->end[before], r->arrived[x->need], near);
+		if (before != NOWHERE)
+			r->through[before] += own;
+		if (x->need != NOWHERE)
+			r->sends[r->maker[x->need]] += n - own;
 	}
 }

@@ -41,6 +41,20 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
 	const int64_t *send_back, bool queues, struct ap_replay_path *out);
 
+#define AP_REPLAY_FLOW (INT64_C(1) << 24) /* paths in a bundle of them */
+
+struct ap_replay_flow { /* how often they all count each time, together; below 2^47 */
+	int64_t (*pass)[AP_TIMES]; /* [part] */
+	int64_t *send, *send_back; /* [part] to the next part; from it */
+};
+
+/* A bundle of AP_REPLAY_FLOW paths that are long in the last run of ap_replay_end(), into the arrays of *out:
+ * they part wherever two things that a pass waits for end within `near` ticks of each other, half and half if
+ * they end at once. Divided by their number it bounds every step from below, as each of them does. queues: as
+ * above, else no path goes through a queue. O(slots). */
+void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
+	int64_t near, struct ap_replay_flow *out);
+
 /* Steps of one run, as a measure of work. */
 uint64_t ap_replay_steps(const struct ap_replay *r);
 

@@ -192,7 +192,7 @@ START_TEST(segments_are_balanced_too)
 	c = solve(&ctx, &x, 60000000);
 	ck_assert_int_eq(c.outcome, AP_OUT_FEASIBLE);
 	ck_assert(c.cost < 43891.2);
-	ck_assert(c.lower_bound > 0.7 * c.cost);
+	ck_assert(c.lower_bound > 0.98 * c.cost);
 	ck_assert_ptr_null(c.worth.fault);
 	ctx_destroy(&ctx);
 }

@@ -1,0 +1,1016 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "partition/relax.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "partition/simplex.h"
+#include "pipeline/schedule.h"
+
+#define MOST_ROUNDS 100
+#define STALL 5 /* rounds */
+#define PATIENT 1000000 /* work; before, it may stall */
+#define MOST_BUNDLES 250
+#define MOST_ROWS 300 /* of the program at a time */
+#define FEW_RUNS 4 /* that are told apart; of more, classes are */
+#define MOST_COLUMNS 4096
+#define STEP 0.25 /* of the way to what the program says */
+#define NEAR 0.15 /* of a pass: what ends so near to what is last is on some paths, at first */
+#define TOO_FAR 0.15 /* of the gap, by which these paths are shorter than the longest */
+#define STALLED 1e-3 /* the bound has to grow so much in */
+#define STRETCH 1.5
+#define WHOLE 1e-3 /* so little more than a whole layer is none more */
+#define NEARLY_WHOLE 0.25 /* so little less may be */
+#define WHOLE_ROUNDS 3 /* for a stage at a time */
+#define WHOLE_TRIES 3
+#define NEAR_ENOUGH 2e-4 /* of the step, between the bound and what fractions take */
+#define ROUNDING 1e-12 /* of the sum of all terms' magnitudes: more than doubles lose */
+#define VIOLATED 1e-7 /* a row that is less so is kept */
+
+struct bucket { /* layers that are alike, and the parts that they can be in */
+	uint32_t cls;
+	int64_t count;
+	int32_t from, to; /* parts from .. to - 1 */
+	bool is_end; /* in the first or the last part, and no layer by the rules of counts */
+};
+
+struct group { /* columns that share out a number of layers: all of them, or some if it is a switch */
+	int64_t count;
+	int32_t nplace; /* parts */
+	bool is_switch, is_body;
+};
+
+struct column { /* layers in a part and a kind */
+	int32_t part;
+	uint32_t group;
+	struct ap_part_choice one; /* of a switch: what it is more than in the part's base */
+};
+
+struct base { /* what a part has whatever the columns are */
+	int64_t layers;
+	struct ap_part_choice sum; /* times, and bytes but temporary ones */
+};
+
+struct bundle { /* of paths: a cost of parts' times */
+	int64_t (*pass)[AP_TIMES]; /* [npart] */
+	double sends; /* ticks */
+};
+
+struct row { /* a x + az z >= b */
+	const double *a;
+	double az, b;
+	int32_t id; /* in the program */
+};
+
+struct ap_relax {
+	struct ap_ctx *ctx;
+	const struct ap_partition *p;
+	struct ap_options *c;
+	struct ap_replay *replay;
+	uint32_t from, to; /* degrees */
+	int32_t npart;
+	int64_t nbody;
+	bool queues;
+	const int32_t *stage_of, *segment_of; /* [npart] */
+	int64_t *send, *back; /* [npart] */
+	struct ap_ticks *time; /* [npart] of the plan that is tried */
+	struct ap_replay_flow flow;
+	AP_VEC(struct bucket) bucket;
+	AP_VEC(struct bundle) bundle;
+	double unit; /* ticks of 1 in the program */
+	double *layers; /* [npart] of the body */
+	uint64_t work;
+};
+
+struct program { /* the columns of one way to look at it, and its rows */
+	struct ap_relax *r;
+	bool fast; /* only kinds that are quickest; memory is no matter */
+	struct base *base; /* [npart] */
+	AP_VEC(struct column) col;
+	AP_VEC(struct group) group;
+	AP_VEC(struct row) row; /* all but the groups' */
+	struct ap_simplex *lp;
+	int32_t nid;
+	double *x, *center, *query, *y, *cost, *size; /* [col], y: [nid] */
+	double bound, upper; /* what every plan takes; what the center does */
+	int32_t watched; /* a row; and what the bound grows by where it asks for one more */
+	double slope;
+};
+
+static int64_t passes(const struct ap_ticks *t)
+{
+	return t->t[AP_TIME_FORWARD] + t->t[AP_TIME_BACKWARD] + t->t[AP_TIME_WEIGHT];
+}
+
+static void add_bucket(struct ap_relax *r, uint32_t cls, int64_t count, int64_t a, int64_t b)
+{
+	const struct ap_partition *p = r->p;
+	struct bucket x = {.cls = cls, .count = count, .to = r->npart};
+
+	/* part q begins at layer q * least or later, and ends where those behind it have enough */
+	while (p->least_layers > 0 && x.to > 1 && (x.to - 1) * p->least_layers >= b)
+		x.to--;
+	while (x.from + 1 < r->npart && r->nbody - (r->npart - 1 - x.from) * p->least_layers <= a)
+		x.from++;
+	AP_PUSH(r->ctx->arena, r->bucket, x);
+}
+
+static void make_buckets(struct ap_relax *r)
+{
+	const struct ap_partition *p = r->p;
+	uint32_t runs = 0;
+	int64_t at = 0;
+
+	for (uint32_t i = 0; i < p->nrun; i++)
+		runs += p->run[i].at == AP_AT_BODY;
+	for (uint32_t i = 0; i < p->nrun; i++) {
+		const struct ap_partition_run *run = &p->run[i];
+		size_t k = 0;
+
+		if (run->at != AP_AT_BODY) {
+			int32_t q = run->at == AP_AT_FIRST ? 0 : r->npart - 1;
+			struct bucket x = {run->cls, run->count, q, q + 1, true};
+
+			AP_PUSH(r->ctx->arena, r->bucket, x);
+			continue;
+		}
+		while (runs > FEW_RUNS && k < r->bucket.n && (r->bucket.v[k].is_end ||
+			r->bucket.v[k].cls != run->cls))
+			k++;
+		if (runs <= FEW_RUNS)
+			add_bucket(r, run->cls, run->count, at, at + run->count);
+		else if (k < r->bucket.n)
+			r->bucket.v[k].count += run->count;
+		else
+			add_bucket(r, run->cls, run->count, 0, r->nbody);
+		at += run->count;
+	}
+}
+
+struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
+	struct ap_replay *replay, uint32_t from, uint32_t to)
+{
+	struct ap_relax *r = AP_NEW(ctx->arena, struct ap_relax);
+	struct ap_arena *arena = ctx->arena;
+	size_t n = (size_t)p->nstage * (size_t)p->nsegment;
+	int32_t *stage_of = AP_NEW_N(arena, int32_t, n), *segment_of = AP_NEW_N(arena, int32_t, n);
+	int64_t send = INT64_MAX, back = INT64_MAX;
+	bool none = false, some = false;
+
+	*r = (struct ap_relax){.ctx = ctx, .p = p, .c = c, .replay = replay, .from = from, .to = to,
+		.npart = (int32_t)n, .nbody = ap_partition_body(p), .stage_of = stage_of,
+		.segment_of = segment_of,
+		.send = AP_NEW_N(arena, int64_t, n), .back = AP_NEW_N(arena, int64_t, n),
+		.time = AP_NEW_N(arena, struct ap_ticks, n), .layers = AP_NEW_N(arena, double, n),
+		.flow = {ap_arena_alloc(arena, n, sizeof(int64_t[AP_TIMES])), AP_NEW_N(arena, int64_t, n),
+			AP_NEW_N(arena, int64_t, n)}};
+	for (uint32_t d = from; d < to; d++) {
+		int64_t there = ap_options_send(c, d), home = ap_options_send_back(c, d);
+
+		send = there < send ? there : send;
+		back = home < back ? home : back;
+		none = none || there == 0 || home == 0;
+		some = some || there > 0 || home > 0;
+	}
+	r->queues = to - from == 1 || !(none && some);
+	for (int32_t q = 0; q < r->npart; q++) {
+		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment_of[q]);
+		r->send[q] = q + 1 < r->npart ? send : 0;
+		r->back[q] = q + 1 < r->npart ? back : 0;
+	}
+	make_buckets(r);
+	return r;
+}
+
+uint64_t ap_relax_work(const struct ap_relax *r)
+{
+	return r->work;
+}
+
+static bool is_quicker(const struct ap_part_choice *a, const struct ap_part_choice *b)
+{
+	for (int k = 0; k < AP_TIMES; k++)
+		if (a->time.t[k] > b->time.t[k])
+			return false;
+	return true;
+}
+
+static bool is_leaner(const struct ap_part_choice *a, const struct ap_part_choice *b)
+{
+	for (int k = 0; k < AP_HELDS; k++)
+		if (a->bytes[k] > b->bytes[k])
+			return false;
+	return true;
+}
+
+static bool is_better(const struct program *x, const struct ap_part_choice *a, const struct ap_part_choice *b)
+{
+	return is_quicker(a, b) && (x->fast || is_leaner(a, b));
+}
+
+/* The ways in which a layer of the bucket can run that no other is better than. Returns how many. */
+static size_t ways(const struct program *x, const struct bucket *b, struct ap_part_choice *out)
+{
+	const struct ap_relax *r = x->r;
+	size_t n = 0, kept = 0;
+
+	for (uint32_t d = r->from; d < r->to; d++)
+		for (uint32_t k = 0; k < r->p->nkind; k++) {
+			if (!ap_options_layer(r->c, b->cls, d, k, &out[n]))
+				continue;
+			n++;
+			if (b->is_end && r->p->kinds != AP_KINDS_FREE)
+				break; /* its first kind */
+		}
+	for (size_t i = 0; i < n; i++) {
+		size_t k = 0;
+
+		for (; k < n; k++)
+			if (k != i && is_better(x, &out[k], &out[i]) &&
+				(k < i || !is_better(x, &out[i], &out[k])))
+				break;
+		out[i].self = k < n;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!out[i].self)
+			out[kept++] = out[i];
+	return kept;
+}
+
+static void hold(struct base *b, const struct ap_part_choice *one, int64_t times)
+{
+	for (int k = 0; k < AP_TIMES; k++)
+		b->sum.time.t[k] += times * one->time.t[k];
+	for (int k = 0; k < AP_HELD_ONCE; k++)
+		b->sum.bytes[k] += times * one->bytes[k];
+}
+
+/* The layers of the body that a part has: exactly, if *exact. */
+static int64_t part_count(const struct ap_relax *r, int32_t q, bool *exact)
+{
+	const struct ap_partition *p = r->p;
+
+	*exact = p->counts != AP_COUNTS_FREE || r->npart == 1;
+	if (p->counts == AP_COUNTS_GIVEN)
+		return p->count[q];
+	return *exact ? r->nbody / r->npart : p->least_layers;
+}
+
+static void add_group(struct program *x, int64_t count, int32_t from, int32_t to,
+	const struct ap_part_choice *way,
+	size_t nway, struct group like)
+{
+	struct ap_arena *arena = x->r->ctx->arena;
+	uint32_t id = (uint32_t)x->group.n;
+
+	if (count == 0 || nway == 0)
+		return;
+	like.count = count;
+	like.nplace = to - from;
+	AP_PUSH(arena, x->group, like);
+	for (int32_t q = from; q < to; q++)
+		for (size_t k = 0; k < nway; k++)
+			AP_PUSH(arena, x->col, ((struct column){q, id, way[k]}));
+}
+
+/* Moves the way that is as quick as all others to the front. Returns false if there is none. */
+static bool first_quickest(struct ap_part_choice *way, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct ap_part_choice swap = way[i];
+		size_t k = 0;
+
+		while (k < n && is_quicker(&way[i], &way[k]))
+			k++;
+		if (k < n)
+			continue;
+		way[i] = way[0];
+		way[0] = swap;
+		return true;
+	}
+	return false;
+}
+
+/* Layers whose part is known: in the quickest way, from which some switch to others. */
+static void add_known(struct program *x, int32_t q, int64_t count, const struct ap_part_choice *way, size_t n,
+	bool is_body)
+{
+	struct ap_mark mark = ap_arena_mark(x->r->ctx->scratch);
+	struct ap_part_choice *more = AP_NEW_N(x->r->ctx->scratch, struct ap_part_choice, n);
+
+	for (size_t k = 1; k < n; k++) {
+		for (int i = 0; i < AP_TIMES; i++)
+			more[k - 1].time.t[i] = way[k].time.t[i] - way[0].time.t[i];
+		for (int i = 0; i < AP_HELDS; i++)
+			more[k - 1].bytes[i] = way[k].bytes[i] - way[0].bytes[i];
+	}
+	hold(&x->base[q], way, count);
+	x->base[q].layers += is_body ? count : 0;
+	add_group(x, count, q, q + 1, more, n - 1, (struct group){.is_switch = true});
+	ap_arena_release(x->r->ctx->scratch, mark);
+}
+
+static void lay_bucket(struct program *x, const struct bucket *b, bool alone, struct ap_part_choice *way)
+{
+	struct ap_relax *r = x->r;
+	bool tight = alone && r->npart * r->p->least_layers == r->nbody, exact = b->is_end, quickest;
+	int64_t left = b->count;
+	size_t n = ways(x, b, way);
+
+	quickest = n > 0 && first_quickest(way, n);
+	for (int32_t q = b->from; q < b->to && quickest && (b->is_end || alone); q++) {
+		int64_t own = b->is_end ? b->count : part_count(r, q, &exact);
+
+		if (n > 1 && !exact && !b->is_end && !tight)
+			continue;
+		own = own < left ? own : left;
+		add_known(x, q, own, way, n, !b->is_end);
+		left -= own;
+	}
+	add_group(x, left, b->from, b->to, way, n, (struct group){.is_body = !b->is_end});
+}
+
+/* Columns, and what needs none: layers whose part is known. Returns false if there are too many. */
+static bool lay_out(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	struct ap_arena *arena = r->ctx->arena;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct ap_part_choice *way = AP_NEW_N(r->ctx->scratch, struct ap_part_choice,
+		(r->to - r->from) * r->p->nkind + 1);
+	size_t body = 0;
+
+	for (size_t i = 0; i < r->bucket.n; i++)
+		body += !r->bucket.v[i].is_end;
+	x->base = AP_NEW_N(arena, struct base, r->npart);
+	for (uint32_t i = 0; i < r->bucket.n && x->col.n <= MOST_COLUMNS; i++)
+		lay_bucket(x, &r->bucket.v[i], body == 1, way);
+	ap_arena_release(r->ctx->scratch, mark);
+	if (x->col.n > MOST_COLUMNS)
+		return false;
+	x->x = AP_NEW_N(arena, double, x->col.n + 1);
+	x->center = AP_NEW_N(arena, double, x->col.n + 1);
+	x->query = AP_NEW_N(arena, double, x->col.n + 1);
+	x->cost = AP_NEW_N(arena, double, x->col.n + 1);
+	x->size = AP_NEW_N(arena, double, x->col.n + 1);
+	return true;
+}
+
+/* Keeps a row for bounds, and gives it to the program. */
+static void add_row(struct program *x, const double *a, double az, double b)
+{
+	struct row row = {a, az, b, ap_simplex_add(x->lp, a, az, b)};
+
+	if (row.id >= 0) {
+		AP_PUSH(x->r->ctx->arena, x->row, row);
+		x->nid = row.id + 1;
+	}
+}
+
+static void add_bundle(struct program *x, const struct bundle *b)
+{
+	struct ap_relax *r = x->r;
+	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1),
+		by = 1 / ((double)AP_REPLAY_FLOW * r->unit);
+	double sum = b->sends;
+
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct column *c = &x->col.v[j];
+
+		for (int k = 0; k < AP_TIMES; k++)
+			a[j] -= (double)b->pass[c->part][k] * (double)c->one.time.t[k];
+		a[j] *= by;
+	}
+	for (int32_t q = 0; q < r->npart; q++)
+		for (int k = 0; k < AP_TIMES; k++)
+			sum += (double)b->pass[q][k] * (double)x->base[q].sum.time.t[k];
+	add_row(x, a, 1, sum * by);
+	r->work += x->col.n;
+}
+
+/* The times of a plan in fractions. */
+static void take_times(const struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	double *sum = AP_NEW_N(r->ctx->scratch, double, r->npart * AP_TIMES);
+
+	for (size_t j = 0; j < x->col.n; j++)
+		for (int k = 0; layers[j] > 0 && k < AP_TIMES; k++)
+			sum[x->col.v[j].part * AP_TIMES + k] += layers[j] * (double)x->col.v[j].one.time.t[k];
+	for (int32_t q = 0; q < r->npart; q++)
+		for (int k = 0; k < AP_TIMES; k++)
+			r->time[q].t[k] = x->base[q].sum.time.t[k] + (int64_t)sum[q * AP_TIMES + k];
+}
+
+static void keep_bundle(struct ap_relax *r)
+{
+	size_t bytes = (size_t)r->npart * sizeof(int64_t[AP_TIMES]);
+	struct bundle b = {.pass = ap_arena_memdup(r->ctx->arena, r->flow.pass, bytes)};
+
+	for (int32_t q = 0; q < r->npart; q++)
+		b.sends += (double)r->flow.send[q] * (double)r->send[q] +
+			   (double)r->flow.send_back[q] * (double)r->back[q];
+	AP_PUSH(r->ctx->arena, r->bundle, b);
+}
+
+/* What the plan in fractions takes, in ticks. */
+static int64_t value_of(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	int64_t value = 0;
+
+	take_times(x, layers);
+	ap_arena_release(r->ctx->scratch, mark);
+	if (r->p->objective == AP_OBJECTIVE_STEP) {
+		r->work += ap_replay_steps(r->replay);
+		return ap_replay_end(r->replay, r->time, r->send, r->back);
+	}
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		int64_t sum = 0;
+
+		for (int32_t q = 0; q < r->npart; q++)
+			sum += r->stage_of[q] == s ? passes(&r->time[q]) : 0;
+		value = sum > value ? sum : value;
+	}
+	return value;
+}
+
+/* Bundles of the largest stage: all that there are. */
+static void stage_bundles(struct ap_relax *r)
+{
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		memset(r->flow.pass, 0, (size_t)r->npart * sizeof *r->flow.pass);
+		for (int32_t q = 0; q < r->npart; q++)
+			for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
+				r->flow.pass[q][k] = r->stage_of[q] == s ? AP_REPLAY_FLOW : 0;
+		keep_bundle(r);
+	}
+}
+
+/* Each group's layers, shared out evenly, in the first way of each part. */
+static void spread_evenly(struct program *x, double *layers)
+{
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct column *c = &x->col.v[j];
+		const struct group *g = &x->group.v[c->group];
+
+		if (!g->is_switch && (j == 0 || c[-1].part != c->part || c[-1].group != c->group))
+			layers[j] = (double)g->count / g->nplace;
+	}
+}
+
+/* What every plan takes by the multipliers of the program as it is, in its unit. */
+static double bound_of(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	double sum = 0, size = 0, weight = 0;
+
+	x->y = AP_NEW_N(r->ctx->scratch, double, x->nid + 1);
+	ap_simplex_duals(x->lp, x->y, (size_t)x->nid);
+	memset(x->cost, 0, x->col.n * sizeof *x->cost);
+	memset(x->size, 0, x->col.n * sizeof *x->size);
+	for (size_t i = 0; i < x->row.n; i++) {
+		const struct row *row = &x->row.v[i];
+		double y = x->y[row->id];
+
+		if (y == 0)
+			continue;
+		weight += y * row->az;
+		sum += y * row->b;
+		size += fabs(y * row->b);
+		for (size_t j = 0; j < x->col.n; j++) {
+			x->cost[j] -= y * row->a[j];
+			x->size[j] += fabs(y * row->a[j]);
+		}
+		r->work += x->col.n / 8;
+	}
+	for (size_t j = 0; j < x->col.n;) {
+		uint32_t own = x->col.v[j].group;
+		const struct group *g = &x->group.v[own];
+		double least = g->is_switch ? 0 : INFINITY, most = 0;
+
+		for (; j < x->col.n && x->col.v[j].group == own; j++) {
+			least = fmin(least, x->cost[j]);
+			most = fmax(most, x->size[j]);
+		}
+		sum += least * (double)g->count;
+		size += most * (double)g->count;
+	}
+	if (weight < 0.5)
+		return 0;
+	for (int32_t i = 0; i < x->nid; i++)
+		x->y[i] /= weight;
+	return (sum - ROUNDING * size) / weight;
+}
+
+/* Of what has these bytes, those that a stage holds at an instant. */
+static double bytes_at(const struct ap_instants *at, uint32_t i, int32_t nsegment, int32_t segment,
+	const int64_t *bytes)
+{
+	size_t k = (size_t)i * (size_t)nsegment + (size_t)segment;
+
+	return (double)bytes[AP_HELD_ALWAYS] + (double)at->held[k] * (double)bytes[AP_HELD_EACH] +
+	       (at->late ? (double)at->late[k] * (double)bytes[AP_HELD_LATE] : 0);
+}
+
+/* Temporary bytes that a stage has whatever its layers are. */
+static int64_t least_once(const struct ap_relax *r, int32_t stage)
+{
+	int64_t most = 0, leanest = INT64_MAX;
+
+	for (size_t i = 0; i < r->bucket.n; i++) {
+		const struct bucket *b = &r->bucket.v[i];
+		int64_t least = INT64_MAX;
+		struct ap_part_choice one;
+
+		for (uint32_t d = r->from; d < r->to; d++)
+			for (uint32_t k = 0; k < r->p->nkind; k++)
+				if (ap_options_layer(r->c, b->cls, d, k, &one) &&
+					one.bytes[AP_HELD_ONCE] < least)
+					least = one.bytes[AP_HELD_ONCE];
+		if (b->is_end && r->stage_of[b->from] == stage && least < INT64_MAX)
+			most = least > most ? least : most;
+		else if (!b->is_end)
+			leanest = least < leanest ? least : leanest;
+	}
+	for (int32_t q = 0; q < r->npart && leanest < INT64_MAX; q++) {
+		bool exact;
+
+		if (r->stage_of[q] == stage && part_count(r, q, &exact) > 0)
+			most = leanest > most ? leanest : most;
+	}
+	return most;
+}
+
+/* Adds the limits of memory that the plan breaks, one for a stage. Returns how many. */
+static int add_memory(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	const struct ap_pipe *pipe = ap_options_pipe(r->c);
+	int n = 0;
+
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		const struct ap_instants *at = &pipe->instants[s];
+		double room = (double)(r->p->capacity_bytes[s] - r->p->fixed_bytes[s] - least_once(r, s));
+		double worst = 0, base, *a;
+		uint32_t worst_at = 0;
+
+		if (r->p->capacity_bytes[s] == AP_NO_LIMIT)
+			continue;
+		for (uint32_t i = 0; i < at->n; i++) {
+			double sum = 0;
+
+			for (int32_t q = 0; q < r->npart; q++)
+				if (r->stage_of[q] == s)
+					sum += bytes_at(at, i, r->p->nsegment, r->segment_of[q],
+						x->base[q].sum.bytes);
+			for (size_t j = 0; j < x->col.n; j++)
+				if (layers[j] > 0 && r->stage_of[x->col.v[j].part] == s)
+					sum += layers[j] * bytes_at(at, i, r->p->nsegment,
+						r->segment_of[x->col.v[j].part], x->col.v[j].one.bytes);
+			if (sum - room > worst) {
+				worst = sum - room;
+				worst_at = i;
+			}
+		}
+		if (worst <= VIOLATED * fabs(room))
+			continue;
+		n++;
+		if (x->fast)
+			return n;
+		base = 0;
+		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+		for (int32_t q = 0; q < r->npart; q++)
+			if (r->stage_of[q] == s)
+				base += bytes_at(at, worst_at, r->p->nsegment, r->segment_of[q],
+					x->base[q].sum.bytes);
+		for (size_t j = 0; j < x->col.n; j++)
+			if (r->stage_of[x->col.v[j].part] == s)
+				a[j] = -bytes_at(at, worst_at, r->p->nsegment,
+					       r->segment_of[x->col.v[j].part], x->col.v[j].one.bytes) /
+				       fmax(room, 1);
+		add_row(x, a, 0, (base - room) / fmax(room, 1));
+	}
+	return n;
+}
+
+/* Adds the least numbers of layers of parts that the plan breaks. Returns how many. */
+static int add_least(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	double *sum = AP_NEW_N(r->ctx->scratch, double, r->npart);
+	int n = 0;
+
+	for (size_t j = 0; j < x->col.n; j++)
+		if (x->group.v[x->col.v[j].group].is_body)
+			sum[x->col.v[j].part] += layers[j];
+	for (int32_t q = 0; q < r->npart; q++) {
+		bool exact;
+		int64_t least = part_count(r, q, &exact) - x->base[q].layers;
+		double *a;
+
+		if (sum[q] >= (double)least - VIOLATED)
+			continue;
+		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+		for (size_t j = 0; j < x->col.n; j++)
+			a[j] = x->col.v[j].part == q && x->group.v[x->col.v[j].group].is_body;
+		add_row(x, a, 0, (double)least);
+		n++;
+	}
+	return n;
+}
+
+/* Groups of which more layers switch than there are. Returns how many. */
+static int add_switches(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	int n = 0;
+
+	for (size_t j = 0; j < x->col.n;) {
+		uint32_t own = x->col.v[j].group;
+		size_t from = j;
+		double sum = 0, *a;
+
+		for (; j < x->col.n && x->col.v[j].group == own; j++)
+			sum += layers[j];
+		if (!x->group.v[own].is_switch || sum <= (double)x->group.v[own].count * (1 + VIOLATED))
+			continue;
+		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+		for (size_t k = from; k < j; k++)
+			a[k] = -1;
+		add_row(x, a, 0, -(double)x->group.v[own].count);
+		n++;
+	}
+	return n;
+}
+
+/* Solves with all limits that matter. Returns false if the program failed. */
+static bool solve(struct program *x)
+{
+	struct ap_relax *r = x->r;
+
+	for (int i = 0; i < 40; i++) {
+		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+		double bound;
+		int n;
+
+		if (!ap_simplex_solve(x->lp, 600, &r->work))
+			return false;
+		ap_simplex_x(x->lp, x->x);
+		bound = bound_of(x);
+		if (bound > x->bound) {
+			x->bound = bound;
+			x->slope = x->y[x->watched] * (1 - ROUNDING);
+		}
+		n = add_least(x, x->x) + add_switches(x, x->x);
+		n += x->fast ? 0 : add_memory(x, x->x);
+		ap_arena_release(r->ctx->scratch, mark);
+		if (n == 0)
+			return true;
+	}
+	return true;
+}
+
+static void begin(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	size_t rows = MOST_ROWS;
+
+	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, rows);
+	for (size_t i = 0; i < r->bundle.n; i++)
+		add_bundle(x, &r->bundle.v[i]);
+	for (uint32_t g = 0; g < x->group.n; g++) {
+		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+		double *a = AP_NEW_N(r->ctx->scratch, double, x->col.n + 1);
+
+		for (size_t j = 0; j < x->col.n; j++)
+			a[j] = x->col.v[j].group == g;
+		if (!x->group.v[g].is_switch)
+			x->nid = ap_simplex_add(x->lp, a, 0, (double)x->group.v[g].count) + 1;
+		ap_arena_release(r->ctx->scratch, mark);
+	}
+}
+
+static int64_t in_ticks(const struct program *x)
+{
+	double ticks = x->bound * x->r->unit;
+
+	return ticks > 0 ? (int64_t)ceil(ticks * (1 - ROUNDING)) : 0;
+}
+
+/* Keeps paths of the plan that was tried last. */
+static void look(struct program *x, double near)
+{
+	struct ap_relax *r = x->r;
+
+	r->work += 2 * ap_replay_steps(r->replay);
+	ap_replay_spread(r->replay, r->send, r->back, r->queues, (int64_t)(near * r->unit), &r->flow);
+	keep_bundle(r);
+}
+
+/* A share of what a pass takes, in the unit. */
+static double near_of(const struct ap_relax *r)
+{
+	return NEAR / (double)(r->p->nmicro * r->p->nsegment * 2);
+}
+
+/* Bundles of a plan in which one stage is slower than it is, which stay on this stage where they can. */
+static void look_around(struct program *x)
+{
+	struct ap_relax *r = x->r;
+
+	look(x, near_of(r));
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		take_times(x, x->center);
+		for (int32_t q = 0; q < r->npart; q++)
+			for (int k = 0; k < AP_TIMES && r->stage_of[q] == s; k++)
+				r->time[q].t[k] = (int64_t)((double)r->time[q].t[k] * STRETCH);
+		r->work += ap_replay_steps(r->replay);
+		ap_replay_end(r->replay, r->time, r->send, r->back);
+		look(x, near_of(r));
+	}
+}
+
+/* Looks at a plan between the best in fractions so far and the program's own, which is far off. */
+static void look_between(struct program *x, double *near)
+{
+	struct ap_relax *r = x->r;
+	const struct row *row;
+	double value, own;
+
+	if (x->upper == INFINITY) {
+		memcpy(x->center, x->x, x->col.n * sizeof *x->x);
+		x->upper = (double)value_of(x, x->center) / r->unit;
+	}
+	for (size_t j = 0; j < x->col.n; j++)
+		x->query[j] = x->center[j] + STEP * (x->x[j] - x->center[j]);
+	value = (double)value_of(x, x->query) / r->unit;
+	look(x, *near);
+	add_bundle(x, &r->bundle.v[r->bundle.n - 1]);
+	row = &x->row.v[x->row.n - 1];
+	own = row->b;
+	for (size_t j = 0; j < x->col.n; j++)
+		own -= row->a[j] * x->query[j];
+	if (value - own > TOO_FAR * (value - x->bound)) /* they are too far off to tell */
+		*near /= 2;
+	else if (value - own < 0.2 * TOO_FAR * (value - x->bound))
+		*near *= 1.5;
+	if (value < x->upper) {
+		x->upper = value;
+		memcpy(x->center, x->query, x->col.n * sizeof *x->query);
+	}
+}
+
+static bool is_done(const struct program *x, int64_t most, uint64_t limit)
+{
+	return in_ticks(x) > most || x->upper - x->bound < NEAR_ENOUGH * x->upper || x->r->work >= limit ||
+	       x->r->bundle.n >= MOST_BUNDLES || x->row.n >= MOST_ROWS || ap_ctx_stopped(x->r->ctx);
+}
+
+static void improve(struct program *x, int rounds, int64_t most, uint64_t limit)
+{
+	double near = near_of(x->r), before = 0;
+
+	for (int n = 0; solve(x) && n < rounds && x->r->p->objective == AP_OBJECTIVE_STEP; n++) {
+		if (is_done(x, most, limit))
+			return;
+		if (n % STALL == 0 && n > 0 && x->bound < before * (1 + STALLED) &&
+			x->r->work > PATIENT)
+			return;
+		before = n % STALL ? before : x->bound;
+		look_between(x, &near);
+	}
+}
+
+/* The layers of the body that stages have, in fractions. */
+static void stage_layers(const struct program *x, const double *layers, double *sum)
+{
+	const struct ap_relax *r = x->r;
+
+	memset(sum, 0, (size_t)r->p->nstage * sizeof *sum);
+	for (int32_t q = 0; q < r->npart; q++)
+		sum[r->stage_of[q]] += (double)x->base[q].layers;
+	for (size_t j = 0; j < x->col.n; j++)
+		if (x->group.v[x->col.v[j].group].is_body)
+			sum[r->stage_of[x->col.v[j].part]] += layers[j];
+}
+
+struct whole { /* plans that give a stage so many layers or more */
+	double count;
+	double bound, more; /* what they take, and with each one more, at least */
+	double *center, upper;
+	int tries;
+	bool done;
+};
+
+/* As many layers of a stage as the plan in fractions has, and one more if that is a fraction. */
+static void begin_whole(const struct program *all, int32_t stage, double now, double slack, struct whole *w)
+{
+	const struct ap_relax *r = all->r;
+	double base = 0;
+
+	*w = (struct whole){.count = floor(now + slack) + 1, .upper = INFINITY,
+		.center = ap_arena_memdup(r->ctx->arena, all->center, (all->col.n + 1) * sizeof *w->center)};
+	for (int32_t q = 0; q < r->npart; q++)
+		base += r->stage_of[q] == stage ? (double)all->base[q].layers : 0;
+	for (size_t j = 0; j < all->col.n; j++) {
+		if (!all->group.v[all->col.v[j].group].is_body)
+			continue;
+		if (r->stage_of[all->col.v[j].part] != stage)
+			w->center[j] *= ((double)r->nbody - w->count) / ((double)r->nbody - now);
+		else if (now > base)
+			w->center[j] *= (w->count - base) / (now - base);
+	}
+}
+
+/* Goes on with the bound of such plans; bundles that it finds are for all. */
+static void go_on(struct program *all, struct ap_simplex *lp, int32_t stage, struct whole *w, int rounds,
+	int64_t most, uint64_t limit)
+{
+	struct ap_relax *r = all->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct program x = *all;
+	size_t bundles = r->bundle.n;
+	double base = 0, *a = AP_NEW_N(r->ctx->arena, double, x.col.n + 1);
+
+	x.lp = lp;
+	ap_simplex_copy(x.lp, all->lp);
+	x.row.v = ap_arena_memdup(r->ctx->arena, x.row.v, x.row.n * sizeof *x.row.v);
+	x.row.cap = x.row.n;
+	x.center = w->center;
+	x.upper = w->upper;
+	if (all->bound > w->bound) {
+		w->bound = all->bound;
+		w->more = 0;
+	}
+	x.bound = w->bound;
+	for (int32_t q = 0; q < r->npart; q++)
+		base += r->stage_of[q] == stage ? (double)x.base[q].layers : 0;
+	for (size_t j = 0; j < x.col.n; j++)
+		a[j] = r->stage_of[x.col.v[j].part] == stage && x.group.v[x.col.v[j].group].is_body;
+	x.watched = x.nid;
+	add_row(&x, a, 0, w->count - base);
+	if (rounds && x.fast && w->upper == INFINITY)
+		x.upper = (double)value_of(&x, x.center) / r->unit;
+	improve(&x, rounds, most, limit);
+	w->done = rounds && (x.bound < w->bound * (1 + NEAR_ENOUGH) || ++w->tries > WHOLE_TRIES);
+	if (x.bound > w->bound)
+		w->more = x.slope;
+	w->bound = x.bound;
+	w->upper = x.upper;
+	for (; bundles < r->bundle.n && x.row.n < MOST_ROWS; bundles++)
+		add_bundle(all, &r->bundle.v[bundles]);
+	ap_arena_release(r->ctx->scratch, mark);
+}
+
+/* The least that lets stages have n layers more, and the last stage that takes one of them. */
+static double easiest(const struct whole *w, int32_t nstage, int32_t n, int32_t *last)
+{
+	double bound = 0;
+	int32_t taken[AP_PARTITION_PARTS] = {0};
+
+	*last = -1;
+	for (int32_t i = 0; i < n; i++) {
+		double least = INFINITY;
+		int32_t best = 0;
+
+		for (int32_t s = 0; s < nstage; s++)
+			if (w[s].bound + taken[s] * w[s].more < least) {
+				least = w[s].bound + taken[s] * w[s].more;
+				best = s;
+			}
+		taken[best]++;
+		bound = least;
+		if (!w[best].done)
+			*last = best;
+	}
+	return bound;
+}
+
+/* Asks for one layer more of the stage that it is easiest for, as what it has now proves nothing. */
+static bool raise_easiest(const struct program *x, struct whole *w, const double *now)
+{
+	int32_t best = 0;
+	double count;
+
+	for (int32_t s = 1; s < x->r->p->nstage; s++)
+		best = w[s].bound < w[best].bound ? s : best;
+	if (w[best].bound > x->bound * (1 + NEAR_ENOUGH))
+		return false;
+	count = w[best].count + 1;
+	if (count >= (double)x->r->nbody)
+		return false;
+	begin_whole(x, best, now[best], count - 1 - now[best], &w[best]);
+	w[best].count = count;
+	return true;
+}
+
+/*
+ * Stages have whole layers: where a plan in fractions has so many at most, some stages have more than that,
+ * as many as there are layers left over. What the easiest of them take is a bound.
+ */
+static void round_up(struct program *x, int64_t most, uint64_t limit)
+{
+	struct ap_relax *r = x->r;
+	int32_t nstage = r->p->nstage, n = (int32_t)r->nbody, next = 0;
+	double slack = NEARLY_WHOLE;
+	double *now = AP_NEW_N(r->ctx->scratch, double, nstage);
+	struct whole *w = AP_NEW_N(r->ctx->scratch, struct whole, nstage);
+	struct ap_simplex *lp;
+
+	stage_layers(x, x->center, now);
+	for (int32_t s = 0; s < nstage; s++)
+		n -= (int32_t)floor(now[s] + slack);
+	if (n < 1) { /* then less may be less */
+		slack = WHOLE;
+		n = (int32_t)r->nbody;
+		for (int32_t s = 0; s < nstage; s++)
+			n -= (int32_t)floor(now[s] + slack);
+	}
+	if (n < 1 || n > nstage || nstage == 1)
+		return;
+	lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	for (int32_t s = 0; s < nstage; s++) {
+		begin_whole(x, s, now[s], slack, &w[s]);
+		go_on(x, lp, s, &w[s], 0, most, limit);
+	}
+	for (;;) {
+		double bound = easiest(w, nstage, n, &next);
+
+		x->bound = bound > x->bound ? bound : x->bound;
+		if (next < 0 && n > 1 && raise_easiest(x, w, now)) {
+			n--;
+			continue;
+		}
+		if (next < 0 || in_ticks(x) > most || r->work >= limit || r->bundle.n >= MOST_BUNDLES ||
+			x->row.n >= MOST_ROWS || ap_ctx_stopped(r->ctx))
+			return;
+		go_on(x, lp, next, &w[next], WHOLE_ROUNDS, most, limit);
+	}
+}
+
+static void keep_layers(const struct program *x)
+{
+	struct ap_relax *r = x->r;
+
+	for (int32_t q = 0; q < r->npart; q++)
+		r->layers[q] = (double)x->base[q].layers;
+	for (size_t j = 0; j < x->col.n; j++)
+		if (x->group.v[x->col.v[j].group].is_body)
+			r->layers[x->col.v[j].part] += x->center[j];
+}
+
+const double *ap_relax_layers(const struct ap_relax *r)
+{
+	return r->layers;
+}
+
+static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, bool *binds)
+{
+	struct program x = {.r = r, .fast = fast, .upper = INFINITY};
+	int64_t value;
+
+	if (!lay_out(&x))
+		return 0;
+	if (fast) {
+		spread_evenly(&x, x.center);
+		value = value_of(&x, x.center);
+		r->unit = value > 0 ? (double)value : 1;
+		x.upper = 1;
+		*binds = add_memory(&x, x.center) > 0;
+		keep_layers(&x);
+		if (x.col.n == 0 || value == 0)
+			return x.col.n == 0 ? value : 0;
+		if (r->p->objective == AP_OBJECTIVE_STEP)
+			look_around(&x);
+		else
+			stage_bundles(r);
+	}
+	begin(&x);
+	improve(&x, MOST_ROUNDS, most, limit);
+	if (x.upper < INFINITY)
+		keep_layers(&x);
+	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && x.upper < INFINITY &&
+		in_ticks(&x) <= most)
+		round_up(&x, most, limit);
+	return in_ticks(&x);
+}
+
+int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
+{
+	uint64_t limit = r->work + work;
+	bool binds = false;
+	int64_t bound, more;
+
+	if (r->npart * r->p->least_layers > r->nbody ||
+		(r->p->counts == AP_COUNTS_EQUAL && r->nbody % r->npart))
+		return 0;
+	bound = run(r, true, most, limit, &binds);
+	if (!binds || bound > most)
+		return bound;
+	more = run(r, false, most, limit, &binds);
+	return more > bound ? more : bound;
+}

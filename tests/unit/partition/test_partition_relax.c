@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans in fractions: bundles of paths, the linear program, and what both prove of equal layers. */
+#include <math.h>
+
+#include "partition/partition.h"
+#include "partition/replay.h"
+#include "partition/simplex.h"
+#include "pipeline/schedule.h"
+#include "unit.h"
+
+enum { MOST_PARTS = 16 };
+
+struct times {
+	struct ap_ticks part[MOST_PARTS];
+	int64_t send[MOST_PARTS], back[MOST_PARTS];
+};
+
+static void pick_times(struct times *x, int32_t npart, bool splits, uint64_t *seed)
+{
+	memset(x, 0, sizeof *x);
+	for (int32_t q = 0; q < npart; q++) {
+		for (int k = 0; k < AP_TIMES; k++)
+			if (k != AP_TIME_WEIGHT || splits)
+				x->part[q].t[k] = (int64_t)random_below(seed, 1000);
+		if (q + 1 < npart) {
+			x->send[q] = 1 + (int64_t)random_below(seed, 300);
+			x->back[q] = 1 + (int64_t)random_below(seed, 300);
+		}
+	}
+}
+
+static double length(const struct ap_replay_flow *f, const struct times *x, int32_t npart)
+{
+	double sum = 0;
+
+	for (int32_t q = 0; q < npart; q++) {
+		for (int k = 0; k < AP_TIMES; k++)
+			sum += (double)f->pass[q][k] * (double)x->part[q].t[k];
+		sum += (double)f->send[q] * (double)x->send[q] + (double)f->send_back[q] * (double)x->back[q];
+	}
+	return sum / (double)AP_REPLAY_FLOW;
+}
+
+/* Paths that end last are as long as the step; those that end near it are of no step that is shorter. */
+START_TEST(bundles_are_of_paths)
+{
+	static const struct {
+		const char *scheduler;
+		int32_t p, v;
+		int64_t m;
+	} cases[] = {{"1f1b", 4, 1, 7}, {"gpipe", 3, 1, 5}, {"interleaved", 4, 3, 8},
+		{"zero_bubble_v", 4, 2, 9}};
+	uint64_t seed = 5;
+
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
+		const struct ap_scheduler *s = ap_scheduler_find(cases[i].scheduler);
+		int32_t n = cases[i].p * cases[i].v;
+		struct ap_ctx ctx = ctx_create(true);
+		struct ap_replay *r = ap_replay_create(&ctx, s, cases[i].p, cases[i].v, cases[i].m);
+		struct ap_replay_flow f = {ap_arena_alloc(ctx.arena, (size_t)n, sizeof *f.pass),
+			AP_NEW_N(ctx.arena, int64_t, n), AP_NEW_N(ctx.arena, int64_t, n)};
+
+		for (int k = 0; k < 20; k++) {
+			struct times x, other;
+			int64_t end;
+
+			pick_times(&x, n, s->splits, &seed);
+			pick_times(&other, n, s->splits, &seed);
+			end = ap_replay_end(r, x.part, x.send, x.back);
+			ap_replay_spread(r, x.send, x.back, true, 0, &f);
+			ck_assert_double_eq(length(&f, &x, n), (double)end);
+			ap_replay_spread(r, x.send, x.back, true, 400, &f);
+			ck_assert(length(&f, &x, n) <= (double)end);
+			ck_assert(length(&f, &x, n) > 0.5 * (double)end);
+			end = ap_replay_end(r, other.part, other.send, other.back);
+			ck_assert(length(&f, &other, n) <= (double)end);
+		}
+		ctx_destroy(&ctx);
+	}
+}
+END_TEST
+
+/* z >= 3 x0 + x1, z >= x0 + 2 x1, x0 + x1 >= 6, x0 >= 1: z = 10 at (2, 4); with x1 <= 3, 12 at (3, 3). */
+START_TEST(a_program_grows_by_rows)
+{
+	static const double first[] = {-3, -1}, second[] = {-1, -2}, sum[] = {1, 1}, least[] = {1, 0},
+		most[] = {0, -1};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_simplex *l = ap_simplex_create(ctx.arena, 2, 8), *copy = ap_simplex_create(ctx.arena, 2, 8);
+	double x[2], y[5];
+	uint64_t work = 0;
+
+	ck_assert_int_eq(ap_simplex_add(l, first, 1, 0), 0);
+	ck_assert_int_eq(ap_simplex_add(l, sum, 0, 6), 1);
+	ck_assert(ap_simplex_solve(l, 100, &work));
+	ck_assert_double_eq_tol(ap_simplex_z(l), 6, 1e-9);
+	ap_simplex_copy(copy, l);
+	ck_assert_int_eq(ap_simplex_add(l, second, 1, 0), 2);
+	ck_assert_int_eq(ap_simplex_add(l, least, 0, 1), 3);
+	ck_assert(ap_simplex_solve(l, 100, &work));
+	ck_assert_double_eq_tol(ap_simplex_z(l), 10, 1e-9);
+	ap_simplex_x(l, x);
+	ck_assert_double_eq_tol(x[0], 2, 1e-9);
+	ck_assert_double_eq_tol(x[1], 4, 1e-9);
+	ap_simplex_duals(l, y, 4);
+	ck_assert_double_eq_tol(y[0] + y[2], 1, 1e-9);
+	ck_assert_double_eq_tol(y[1] * 6, 10, 1e-9);
+	ck_assert_double_eq_tol(y[3], 0, 1e-9);
+	ck_assert_int_eq(ap_simplex_add(l, most, 0, -3), 4);
+	ck_assert(ap_simplex_solve(l, 100, &work));
+	ck_assert_double_eq_tol(ap_simplex_z(l), 12, 1e-9);
+	ck_assert_double_eq_tol(ap_simplex_z(copy), 6, 1e-9);
+	ck_assert(work > 0);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+static const struct ap_partition_row block = {.forward_s = 1, .backward_s = 2, .kept_bytes = 1};
+static const struct ap_partition_row head = {.forward_s = 0.5, .backward_s = 1};
+static const struct ap_partition_class classes[] = {{"block", &block}, {"head", &head}};
+static const struct ap_partition_degree degree = {.name = ""};
+static const char *const kind = "";
+
+static struct ap_partition equal_layers(const struct ap_partition_run *run, uint32_t nrun, int32_t v,
+	int64_t *room)
+{
+	for (int i = 0; i < 8; i++)
+		room[i] = AP_NO_LIMIT;
+	return (struct ap_partition){.nstage = 8, .nsegment = v, .nmicro = 48,
+		.scheduler = ap_scheduler_find(v > 1 ? "interleaved" : "1f1b"), .ndegree = 1, .nkind = 1,
+		.nclass = 2,
+		.nrun = nrun, .degree = &degree, .kind = &kind, .cls = classes, .run = run,
+		.capacity_bytes = room,
+		.fixed_bytes = &room[8], .least_layers = 1};
+}
+
+/* Equal layers that are shared out evenly fill a pipeline of eight in a v-th of seven stages' passes. */
+START_TEST(even_plans_are_found_and_proven_at_once)
+{
+	for (int32_t v = 2; v <= 12; v += 2) {
+		const struct ap_partition_run run = {0, 8 * v * 2, AP_AT_BODY};
+		const struct ap_partition_budget budget = {.work = 1000000};
+		int64_t room[16] = {0};
+		struct ap_partition p = equal_layers(&run, 1, v, room);
+		struct ap_ctx ctx = ctx_create(true);
+		struct ap_partition_choice c;
+
+		ap_partition_solve(&ctx, &p, &budget, &c);
+		ck_assert_double_eq_tol(c.cost, 48 * 6 * v + 7 * 6, 1e-9);
+		ck_assert_double_ge(c.lower_bound, c.cost * 0.98);
+		ck_assert_double_le(ap_partition_bound(&ctx, &p), c.cost);
+		ck_assert_double_ge(ap_partition_bound(&ctx, &p), c.cost * 0.98);
+		ctx_destroy(&ctx);
+	}
+}
+END_TEST
+
+/* 30 layers on eight stages: some have four, which fractions alone do not say. */
+START_TEST(stages_have_whole_layers)
+{
+	static const struct ap_partition_run run[] = {{0, 30, AP_AT_BODY}, {1, 1, AP_AT_LAST}};
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(run, 2, 2, room);
+	struct ap_ctx ctx = ctx_create(true);
+	const struct ap_partition_budget budget = {.work = 20000000};
+	struct ap_partition_choice c;
+	double bound = ap_partition_bound(&ctx, &p);
+
+	ck_assert_double_gt(bound, 48 * 4 * 3);
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_ge(c.cost, bound);
+	ck_assert_double_ge(bound, c.cost * 0.97);
+	ck_assert_double_ge(ap_partition_bound_to(&ctx, &p, 500), 500);
+	ck_assert_double_lt(ap_partition_bound_to(&ctx, &p, 500), bound);
+	ctx_destroy(&ctx);
+}
+END_TEST
