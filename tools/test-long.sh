@@ -110,6 +110,8 @@ single "pipelines of every model" sh tools/pipelines.sh build-gcc/src/cli/autopa
 single "the fastest that is known is written" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan
 single "the fastest of forty small runs" sh tools/never-worse.sh build-gcc/src/cli/autopar-plan sample
 single "hybrids of the named grid" sh tools/grid.sh build-gcc/src/cli/autopar-plan build-gcc/bench/grid all
+single "what is decided for 1,000 small graphs" env AP_CASES=1000 AP_MOST=5000 \
+  python3 tests/golden/decided_whole.py build-gcc/src/cli/autopar-plan
 single "plans that people published" env AP_CASES=20 \
   python3 tests/golden/published.py build-gcc/src/cli/autopar-plan . all
 for seed in 1 2 3 4 5; do
