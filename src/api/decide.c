@@ -425,7 +425,7 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 }
 
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, struct ap_decision *out)
+	const struct ap_sources *src, uint32_t most, struct ap_decision *out)
 {
 	struct deciding d = {.ctx = ctx, .set = set, .src = *src, .out = out};
 	struct ap_settings base = ap_points_undecided(ctx, set);
@@ -454,7 +454,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		d.own[w].jobs = 1;
 		d.own[w].phase = NULL;
 	}
-	for (bool more = true; more && !ap_ctx_stopped(ctx);) {
+	for (bool more = true; more && !ap_ctx_stopped(ctx) && out->evaluated < most;) {
 		struct ap_mark mark = ap_arena_mark(ctx->scratch);
 		struct round r = {.d = &d};
 

@@ -46,11 +46,12 @@ struct ap_decision {
 };
 
 /*
- * Decides what the settings leave open. AP_INFEASIBLE, reported, if no point fits; AP_STOPPED if it was
- * stopped with a best so far. The result is the same for any number of jobs. O(trials made).
+ * Decides what the settings leave open, and stops once `most` trials are made. AP_INFEASIBLE, reported, if no
+ * point fits; AP_STOPPED if it was stopped with a best so far. The result is the same for any number of
+ * jobs. O(trials made).
  */
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, struct ap_decision *out);
+	const struct ap_sources *src, uint32_t most, struct ap_decision *out);
 
 /*
  * Where the executor can be told the cut of each operator, and no hybrid was asked for, searches cuts

@@ -7,6 +7,7 @@
 
 #include "api/points.h"
 #include "base/arena.h"
+#include "base/attempt.h"
 #include "base/diag.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -179,7 +180,7 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 		enum ap_status st;
 
 		d[i].best = AP_NONE;
-		st = ap_decide(&own, &m.set[i], &m.src[i], &d[i]);
+		st = ap_decide(&own, &m.set[i], &m.src[i], UINT32_MAX, &d[i]);
 		if (st == AP_STOPPED || st == AP_LIMIT)
 			early = AP_STOPPED;
 		if (st != AP_OK && st != AP_STOPPED) {
@@ -460,6 +461,69 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		list_rejected(ctx, j, out);
 	list_machines(ctx, all, out);
 	return out;
+}
+
+/* ---- what a search leaves ---- */
+
+enum { HINT_LEAST = 32, HINT_MOST = 64, HINT_OPERATORS = 1 << 17 }; /* trials; their operators altogether */
+#define HINT_WORTH 0.01 /* of the step */
+
+struct hint {
+	struct ap_ctx ctx;
+	const struct ap_settings *set;
+	const struct ap_sources *src;
+	struct ap_arena *to; /* of the text */
+	uint32_t most;
+	double step_s;
+	const char *text;
+};
+
+static void find_hint(void *user)
+{
+	struct hint *h = user;
+	struct ap_ctx quiet = ap_diag_apart(&h->ctx);
+	struct ap_decision d;
+	char takes[32], instead[32];
+	enum ap_status st = ap_decide(&quiet, h->set, h->src, h->most, &d);
+	double step_s;
+	struct ap_str s;
+
+	if ((st != AP_OK && st != AP_STOPPED) || d.best == AP_NONE)
+		return;
+	step_s = d.trial[d.best].step_s;
+	if (step_s > h->step_s * (1 - HINT_WORTH))
+		return;
+	ap_str_init(&s, h->to);
+	ap_str_addf(&s, "%s would take %s instead of %s", ap_points_words(&quiet, &d.space,
+		&d.trial[d.best].point), ap_format_seconds(step_s, takes),
+		ap_format_seconds(h->step_s, instead));
+	if (h->step_s / step_s - 1 < d.software->step_error / 100)
+		ap_str_add(&s, ", which is within the error of predictions");
+	if (!d.complete)
+		ap_str_addf(&s, ", after %" PRIu32 " of %" PRIu32 " combinations", d.evaluated, d.n);
+	h->text = s.s;
+}
+
+const char *ap_decided_hint(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	uint32_t operators, double step_s)
+{
+	static const enum ap_setting_id given[] = {AP_SET_pipeline_stages, AP_SET_micro_batches,
+		AP_SET_hybrid, AP_SET_strategy_ckpt_load_file, AP_SET_stage_config, AP_SET_planner_memory,
+		AP_SET_work_limit};
+	struct hint h = {.ctx = *ctx, .set = set, .src = src, .to = ctx->arena, .step_s = step_s};
+	uint32_t most = HINT_OPERATORS / (operators + 1);
+	struct ap_arena *made;
+
+	for (size_t i = 0; i < AP_COUNT(given); i++)
+		if (ap_setting_given(set, given[i]))
+			return NULL;
+	if (set->run_phase == AP_RUN_INFERENCE || set->parallel_mode != AP_MODE_AUTO_PARALLEL)
+		return NULL;
+	h.most = most < HINT_LEAST ? HINT_LEAST : most > HINT_MOST ? HINT_MOST : most;
+	h.ctx.phase = NULL;
+	if (ap_attempt_apart(&h.ctx, find_hint, NULL, &h, &made))
+		ap_arena_destroy(made);
+	return h.text;
 }
 
 /* "tp=4 inside a server, dp=32: 2 inside a server, 16 across": ranks of a hybrid lie in this order, the first

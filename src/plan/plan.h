@@ -274,6 +274,7 @@ struct ap_plan {
 	struct ap_prediction prediction;
 	const struct ap_plan_route *route; /* NULL: made without a route */
 	const struct ap_plan_joint *joint; /* NULL: its settings were given */
+	const char *hint; /* what other settings would gain, for people; NULL: not known */
 	uint32_t nbaseline;
 	const struct ap_baseline *baseline;
 	uint32_t nsetting; /* effective settings, for the echo */

@@ -667,6 +667,8 @@ void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, stru
 	ap_summary_differs(out, p);
 	if (tries)
 		add_tries(out, tries);
+	if (p->hint)
+		ap_str_addf(out, "\nplan: %s\n", p->hint);
 }
 
 /* ---- JSON ---- */
