@@ -21,6 +21,7 @@
 #define ANNEAL_WORK 100000 /* at first, beside that of some hundred plans */
 #define ANNEAL_PLANS 300
 #define ANNEAL_MORE 1000 /* for each part, where segments share memory and little else finds plans */
+#define BRIEF 32 /* a share of these, for each of many lattices */
 #define SEEK_SHARE 64 /* of the work, at first, to decide about one objective */
 #define BOUND_WORK 300000 /* of ap_partition_bound(): a millisecond */
 #define FEW_CELLS 1000 /* parts times layers, where segments' lattices are quick */
@@ -37,6 +38,7 @@ struct solving {
 	uint64_t limit;
 	int64_t best, bound; /* ticks of the best plan, of all lattices that are done */
 	double tick_s, error_s;
+	bool is_brief; /* there are many lattices, and a good plan */
 	struct relaxed { /* plans in fractions, of whatever kinds */
 		bool known;
 		int64_t bound; /* ticks */
@@ -49,7 +51,7 @@ struct one { /* a lattice */
 	const int64_t *number;
 	struct ap_options *c;
 	struct ap_replay *replay;
-	struct ap_lattice *l;
+	struct ap_lattice *l; /* NULL: not yet */
 	struct ap_lattice_walk walk;
 };
 
@@ -100,7 +102,7 @@ static bool near_enough(const struct solving *s, int64_t bound)
 
 static uint64_t left(const struct one *x)
 {
-	uint64_t done = x->s->out->work + ap_lattice_work(x->l);
+	uint64_t done = x->s->out->work + (x->l ? ap_lattice_work(x->l) : 0);
 
 	return done < x->s->limit ? x->s->limit - done : 0;
 }
@@ -123,34 +125,31 @@ static bool take_options(struct one *x)
 	return true;
 }
 
-/* Whole numbers of layers near these: each stage has what is nearest to its own, as far as that goes. Returns
- * false if they cannot be. */
-static bool round_off(struct one *x, const double *layers)
+/* Whole numbers of layers near these: each stage has what is nearest to its own, as far as that goes. */
+static void round_off(const struct solving *s, const double *layers, int64_t *n)
 {
-	const struct ap_partition *p = x->s->p;
-	struct ap_arena *scratch = x->s->ctx->scratch;
+	const struct ap_partition *p = s->p;
+	struct ap_arena *scratch = s->ctx->scratch;
 	struct ap_mark mark = ap_arena_mark(scratch);
-	int32_t npart = x->s->npart;
-	double *part = AP_NEW_N(scratch, double, npart), *stage = AP_NEW_N(scratch, double, p->nstage);
-	int32_t *stage_of = AP_NEW_N(scratch, int32_t, npart), *n = AP_NEW_N(scratch, int32_t, npart),
-		segment;
+	double *part = AP_NEW_N(scratch, double, s->npart), *stage = AP_NEW_N(scratch, double, p->nstage);
+	int32_t *stage_of = AP_NEW_N(scratch, int32_t, s->npart), segment;
 	int64_t left = ap_partition_body(p);
 
-	for (int32_t q = 0; q < npart; q++) {
+	for (int32_t q = 0; q < s->npart; q++) {
 		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment);
-		n[q] = (int32_t)fmax(floor(layers[q]), (double)p->least_layers);
-		part[q] = layers[q] - n[q];
+		n[q] = (int64_t)fmax(floor(layers[q]), (double)p->least_layers);
+		part[q] = layers[q] - (double)n[q];
 		stage[stage_of[q]] += part[q];
 		left -= n[q];
 	}
 	while (left != 0) {
 		int32_t best = -1, by = left > 0 ? 1 : -1;
 
-		for (int32_t q = 0; q < npart; q++) {
-			double own = by * (stage[stage_of[q]] + part[q] / npart);
+		for (int32_t q = 0; q < s->npart; q++) {
+			double own = by * (stage[stage_of[q]] + part[q] / s->npart);
 
 			if ((by > 0 || n[q] > p->least_layers) && (best < 0 ||
-				own > by * (stage[stage_of[best]] + part[best] / npart)))
+				own > by * (stage[stage_of[best]] + part[best] / s->npart)))
 				best = q;
 		}
 		n[best] += by;
@@ -158,9 +157,19 @@ static bool round_off(struct one *x, const double *layers)
 		stage[stage_of[best]] -= by;
 		left -= by;
 	}
-	for (int32_t q = 0; q < npart; q++)
-		x->walk.first[q + 1] = x->walk.first[q] + n[q];
 	ap_arena_release(scratch, mark);
+}
+
+/* Makes the walk one near these numbers of layers. Returns false if some part cannot run so many. */
+static bool go_near(struct one *x, const double *layers)
+{
+	struct ap_mark mark = ap_arena_mark(x->s->ctx->scratch);
+	int64_t *n = AP_NEW_N(x->s->ctx->scratch, int64_t, x->s->npart);
+
+	round_off(x->s, layers, n);
+	for (int32_t q = 0; q < x->s->npart; q++)
+		x->walk.first[q + 1] = x->walk.first[q] + (int32_t)n[q];
+	ap_arena_release(x->s->ctx->scratch, mark);
 	return take_options(x);
 }
 
@@ -222,13 +231,13 @@ static void begin(struct one *x, int64_t bound, const double *layers)
 	struct solving *s = x->s;
 	size_t parts = (size_t)s->npart;
 	uint64_t plans = s->p->nsegment > 1 ? ANNEAL_MORE * (uint64_t)s->npart : ANNEAL_PLANS;
-	uint64_t work = ANNEAL_WORK + plans * ap_replay_steps(x->replay);
+	uint64_t work = (ANNEAL_WORK + plans * ap_replay_steps(x->replay)) / (s->is_brief ? BRIEF : 1);
 	struct ap_mark mark = ap_arena_mark(s->ctx->scratch);
 	uint32_t *even = ap_arena_memdup(s->ctx->scratch, x->walk.option, parts * sizeof *even);
 	int32_t *first = ap_arena_memdup(s->ctx->scratch, x->walk.first, (parts + 1) * sizeof *first);
 	int64_t enough = s->budget->gap > 0 ? (int64_t)((double)bound * (1 + s->budget->gap)) : bound;
 
-	if (s->p->counts == AP_COUNTS_FREE && s->p->nsegment > 1 && round_off(x, layers)) {
+	if (s->p->counts == AP_COUNTS_FREE && s->p->nsegment > 1 && go_near(x, layers)) {
 		improve(x, enough, work / 2);
 		work -= work / 2;
 	}
@@ -295,29 +304,64 @@ static void solve_one(struct solving *s, const int64_t *number, uint32_t from, u
 	ap_arena_destroy(own.arena);
 }
 
-/* Every plan of a degree, where there are but the numbers to choose. */
-static void solve_numbers(struct solving *s, uint32_t degree)
+/* Takes the best plan of given numbers of layers. */
+static void take_numbers(struct solving *s, const struct ap_uniform *best, uint32_t degree)
 {
-	struct ap_options *c = ap_options_create(s->ctx, s->p, NULL);
-	struct ap_replay *replay =
-		ap_replay_create(s->ctx, s->p->scheduler, s->p->nstage, s->p->nsegment, s->p->nmicro);
 	struct ap_partition_plan *plan = AP_NEW(s->ctx->arena, struct ap_partition_plan);
 	uint32_t *degrees = AP_NEW_N(s->ctx->arena, uint32_t, s->p->nstage);
-	struct ap_uniform best;
 
-	s->tick_s = ap_options_tick_s(c);
-	s->error_s = ap_options_error_s(c);
-	ap_uniform_best(s->ctx, s->p, c, replay, degree, &s->out->work, &best);
-	if (best.value < 0)
-		return;
-	s->bound = best.value < s->bound ? best.value : s->bound;
-	if (best.value > goal(s))
+	if (best->value < 0 || best->value > goal(s))
 		return;
 	for (int32_t i = 0; i < s->p->nstage; i++)
 		degrees[i] = degree;
-	*plan = (struct ap_partition_plan){best.first, degrees, best.kind, best.number};
+	*plan = (struct ap_partition_plan){best->first, degrees, best->kind, best->number};
 	s->out->plan = plan;
-	s->best = best.value;
+	s->best = best->value;
+}
+
+/*
+ * Uniform plans of a degree: all, where the parts' layers are known. Else those whose layers are near the
+ * best in fractions, or even: *number, [nkind], is of the best of them, if one fits. Returns whether these
+ * were all.
+ */
+static bool try_numbers(struct solving *s, uint32_t degree, int64_t *number)
+{
+	const struct ap_partition *p = s->p;
+	struct one x = {.s = s, .c = ap_options_create(s->ctx, p, NULL),
+		.replay = ap_replay_create(s->ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro)};
+	bool all = ap_uniform_is(s->p);
+	double *layers = AP_NEW_N(s->ctx->arena, double, s->npart);
+	int64_t *n = AP_NEW_N(s->ctx->arena, int64_t, s->npart);
+	struct ap_partition given = *s->p;
+	struct ap_uniform best, even;
+
+	s->tick_s = ap_options_tick_s(x.c);
+	s->error_s = ap_options_error_s(x.c);
+	if (all) {
+		ap_uniform_best(s->ctx, s->p, x.c, x.replay, degree, &s->out->work, &best);
+		take_numbers(s, &best, degree);
+		s->bound = best.value >= 0 && best.value < s->bound ? best.value : s->bound;
+		return true;
+	}
+	if (s->p->counts != AP_COUNTS_FREE || s->npart * s->p->least_layers > ap_partition_body(s->p))
+		return false;
+	given.counts = AP_COUNTS_GIVEN;
+	given.count = n;
+	if (!ap_uniform_is(&given))
+		return false;
+	for (int32_t q = 0; q < s->npart; q++)
+		layers[q] = (double)ap_partition_body(s->p) / s->npart;
+	round_off(s, layers, n);
+	ap_uniform_best(s->ctx, &given, x.c, x.replay, degree, &s->out->work, &even);
+	take_numbers(s, &even, degree);
+	round_off(s, relax(&x, degree, degree + 1)->layers, n);
+	ap_uniform_best(s->ctx, &given, x.c, x.replay, degree, &s->out->work, &best);
+	take_numbers(s, &best, degree);
+	if (best.value < 0 || (even.value >= 0 && even.value < best.value))
+		best = even;
+	if (best.value >= 0)
+		memcpy(number, best.number, s->p->nkind * sizeof *number);
+	return false;
 }
 
 /* All lattices of some degrees. Returns false if the work ended before. */
@@ -326,16 +370,20 @@ static bool solve_degrees(struct solving *s, uint32_t from, uint32_t to)
 	int64_t most = ap_partition_body(s->p), sum = 0, *number;
 	uint32_t k = 1;
 
-	if (ap_uniform_is(s->p)) {
-		solve_numbers(s, from);
-		return true;
-	}
 	if (s->p->kinds != AP_KINDS_UNIFORM) {
 		solve_one(s, NULL, from, to);
 		return true;
 	}
-	most -= (s->npart - 1) * s->p->least_layers;
 	number = AP_NEW_N(s->ctx->arena, int64_t, s->p->nkind);
+	if (!s->p->degree_by_stage) {
+		if (try_numbers(s, from, number))
+			return true;
+		if (s->out->plan)
+			solve_one(s, number, from, to);
+		memset(number, 0, s->p->nkind * sizeof *number);
+	}
+	most -= (s->npart - 1) * s->p->least_layers;
+	s->is_brief = s->out->plan != NULL;
 	for (; k < s->p->nkind || sum == 0; number[k]++, sum++) {
 		if (s->out->work >= s->limit || ap_ctx_stopped(s->ctx))
 			return false;

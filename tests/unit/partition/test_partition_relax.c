@@ -175,3 +175,41 @@ START_TEST(stages_have_whole_layers)
 	ctx_destroy(&ctx);
 }
 END_TEST
+
+/* Kinds of the same numbers in all parts, and parts of any size: what the best even plan takes, or less. */
+START_TEST(uniform_plans_are_found_in_parts_of_any_size)
+{
+	static const struct ap_partition_row rows[] = {{.forward_s = 1, .backward_s = 2, .kept_bytes = 10},
+		{.forward_s = 1, .backward_s = 3, .kept_bytes = 1}};
+	static const struct ap_partition_class both[] = {{"block", rows}};
+	static const char *const kinds[] = {"none", "full"};
+	const struct ap_partition_run run = {0, 50, AP_AT_BODY};
+	const struct ap_partition_budget budget = {.work = 20000000};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_partition_choice any, even;
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(&run, 1, 2, room);
+
+	p.cls = both;
+	p.nclass = 1;
+	p.kind = kinds;
+	p.nkind = 2;
+	p.kinds = AP_KINDS_UNIFORM;
+	for (int i = 0; i < 8; i++)
+		room[i] = 600;
+	ap_partition_solve(&ctx, &p, &budget, &any);
+	ck_assert_ptr_nonnull(any.plan);
+	ck_assert(any.lower_bound <= any.cost && any.lower_bound > 0.8 * any.cost);
+	p.counts = AP_COUNTS_EQUAL;
+	ap_partition_solve(&ctx, &p, &budget, &even);
+	ck_assert_int_eq(even.outcome, AP_OUT_INFEASIBLE);
+	p.run = &(const struct ap_partition_run){0, 48, AP_AT_BODY};
+	ap_partition_solve(&ctx, &p, &budget, &even);
+	ck_assert_int_eq(even.outcome, AP_OUT_OPTIMAL);
+	ck_assert_double_eq(ap_partition_bound(&ctx, &p), even.cost);
+	p.counts = AP_COUNTS_FREE;
+	ap_partition_solve(&ctx, &p, &budget, &any);
+	ck_assert_double_le(any.cost, even.cost);
+	ctx_destroy(&ctx);
+}
+END_TEST
