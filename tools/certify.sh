@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # certify.sh PLANNER [SECONDS [MODEL...]]: the tables of docs/certified.md: what --certify says of each bundled
 # model, or of these, on 8, 64 and 1,024 devices when it may take so long (60); then of each plan whose step gap is
-# above 2, 5 or 10 % there, what its step waits for. Status 1 where the two engines contradict each other.
+# above 2, 5 or 10 % there, what its step waits for; and how `plan` proves what it decides (tools/decided.py). Status 1
+# where the two engines contradict each other.
 set -eu
 
 if [ $# -lt 1 ]; then
@@ -129,4 +130,6 @@ table() { # [SEARCH_ARGUMENT]...
 table --micro-batches 8 --memory 9999GB
 echo
 table --micro-batches 8
+# shellcheck disable=SC2086 # words
+python3 "$tools/decided.py" "$planner" gaps $all
 [ $failed -eq 0 ]

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fits.sh PLANNER [MODEL...]: the tables of docs/what-fits.md: each bundled model, or these, on five machines, with
-# the default settings and with those that save memory; of all models the large ones in more micro-batches, too.
+# fits.sh PLANNER [MODEL...]: the tables of docs/what-fits.md: what `plan` decides for each bundled model, or these, on 8 to
+# 1,024 devices of three chips (tools/decided.py); and what `search` finds on five machines, with the default settings and with
+# those that save memory; of all models the large ones in more micro-batches, too.
 set -eu
 
 if [ $# -lt 1 ]; then
@@ -64,6 +65,9 @@ more() { # MODEL MICRO_BATCHES
   printf '\n'
 }
 
+# shellcheck disable=SC2086 # words
+python3 "$(dirname "$0")/decided.py" "$planner" fits $some
+echo
 table
 echo
 table --micro-batches 8 --enable-parallel-optimizer
