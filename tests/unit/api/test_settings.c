@@ -199,7 +199,7 @@ START_TEST(arrays_of_wrong_values)
 	static const char *const texts[] = {"{\"pipeline_stages\": []}", "{\"pipeline_stages\": [1, [2]]}",
 		"{\"pipeline_stages\": [1.5]}", "{\"pipeline_stages\": [true]}", "{\"pipeline_stages\": {}}",
 		"{\"pipeline_stages\": [\"\"]}", "{\"pipeline_stages\": \"4 .. 8\"}", "{\"batch\": [8]}",
-		"{\"batch\": \"8\"}", "{\"max_step_time\": 20}", "{\"tokens\": 1.5}", "{\"price\": [2]}", "{\"recompute\": [1]}", "{\"pipeline_scheduler\": [\"gpipe\", null]}"};
+		"{\"batch\": \"8\"}", "{\"max_step_time\": 20}", "{\"tokens\": 1.5}", "{\"price\": [[2]]}", "{\"recompute\": [1]}", "{\"pipeline_scheduler\": [\"gpipe\", null]}"};
 
 	for (size_t i = 0; i < AP_COUNT(texts); i++) {
 		struct ap_ctx ctx = ctx_create(false);
