@@ -7,6 +7,7 @@
 #include <string.h>
 #include <stdio.h>
 
+#include "api/layer_problem.h"
 #include "api/points.h"
 #include "api/settle.h"
 #include "base/arena.h"
@@ -18,6 +19,9 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "graph/family.h"
+#include "partition/even.h"
+#include "partition/partition.h"
+#include "plan/blocks.h"
 #include "plan/make.h"
 #include "plan/memory.h"
 #include "plan/terms.h"
@@ -26,6 +30,11 @@
 
 enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
 enum { ROUND = 16 }; /* trials of a round, whatever the jobs */
+enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
+enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
+enum { MOST_DEALT = 64 }; /* points whose layers are dealt by a search */
+#define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
+#define DEAL_GAP 1e-3
 
 struct pass { /* of a micro-batch through all stages, forth and back */
 	double s;
@@ -40,6 +49,8 @@ struct kin {
 	} passes;
 	double kept_bytes; /* of a micro-batch, of all layers */
 	double static_bytes; /* of all layers, as dealt in the trial */
+	double layer_s; /* pass of the quickest layer */
+	int64_t context_bytes;
 	int64_t dealt; /* devices that it is dealt to, where it is */
 	int level;
 	int32_t by; /* the trial; -1: none yet */
@@ -51,11 +62,14 @@ struct kin {
 struct trying { /* of one thread, or of a run */
 	struct ap_ctx ctx;
 	const struct ap_settings *set;
-	const struct ap_sources *src;
+	const struct ap_sources *src, *folded; /* the latter with a graph of fewer layers */
+	const struct ap_layer_fold *fold;
 	const struct ap_decision *joint;
 	struct ap_decision_trial *trial;
-	struct kin *tells;
+	struct kin *tells; /* by >= 0: it told something */
 	struct pass *pass;
+	double below_s; /* only plans that take less are of interest */
+	uint32_t priced; /* plans */
 };
 
 /* What the layers of a plan hold and take. */
@@ -83,10 +97,25 @@ static void tell(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_de
 	k->dealt = at->dp * at->cp;
 	pass->dealt = at->level > 1 ? k->dealt : 1;
 	k->level = at->level;
+	k->by = 0;
 }
 
-/* Prices a point, in an arena of its own. */
-static void try(struct trying *t)
+/* The same of a point whose layers are not dealt yet. */
+static void tell_layers(const struct ap_layer_problem *q, const struct ap_decision_point *at, struct kin *k,
+	struct pass *pass)
+{
+	k->static_bytes = q->static_bytes;
+	k->kept_bytes = q->kept_bytes;
+	k->layer_s = q->least_s;
+	k->context_bytes = q->context_bytes;
+	k->dealt = at->dp * at->cp;
+	k->level = at->level;
+	k->by = 0;
+	*pass = (struct pass){q->pass_s, at->level > 1 ? k->dealt : 1};
+}
+
+/* Prices the plan of a point; excess: [stages] by what each stage is too large, where the plan is. */
+static void price(struct trying *t, const struct ap_decision_point *point, int64_t *excess)
 {
 	struct ap_ctx *ctx = &t->ctx;
 	struct ap_inputs in;
@@ -95,13 +124,14 @@ static void try(struct trying *t)
 	struct ap_plan_maker *maker;
 	bool fits;
 
-	ap_points_settings(ctx, t->set, &t->joint->space, &t->trial->point, &o);
+	ap_points_settings(ctx, t->set, &t->joint->space, point, &o);
 	ap_settings_check(ctx, &o);
 	t->trial->verdict = AP_DECISION_REFUSED;
 	if (ap_diag_status(ctx->diag) != AP_OK ||
 		ap_inputs_make(ctx, &o, t->src, AP_FOR_evaluate, &in) != AP_OK ||
 		ap_inputs_give(ctx, &o, t->src, AP_FOR_evaluate, &in) != AP_OK)
 		return;
+	t->priced++;
 	maker = ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, t->joint->usable_bytes);
 	ap_plan_sketch_in(maker, ctx->arena, in.counts, &plan);
 	t->trial->memory_bytes = plan.prediction.memory.total;
@@ -109,7 +139,128 @@ static void try(struct trying *t)
 	t->trial->verdict = fits ? AP_DECISION_FITS : AP_DECISION_TOO_LARGE;
 	if (fits)
 		t->trial->step_s = plan.prediction.step_time_s;
-	tell(ctx, &plan, &t->trial->point, t->tells, t->pass);
+	for (uint32_t s = 0; excess && s < plan.nstage; s++)
+		excess[s] = plan.stage[s].memory.total - t->joint->usable_bytes;
+	if (t->tells && t->tells->by < 0)
+		tell(ctx, &plan, point, t->tells, t->pass);
+}
+
+/* Prices what a plan of the layers comes to. False: it does not fit. */
+static bool price_dealt(struct trying *t, const struct ap_layer_problem *q,
+	const struct ap_partition_plan *plan, int64_t *excess)
+{
+	struct ap_decision_point point = t->trial->point;
+
+	ap_layer_problem_say(&t->ctx, q, plan, &point);
+	price(t, &point, excess);
+	if (t->trial->verdict == AP_DECISION_TOO_LARGE) {
+		t->trial->verdict = AP_DECISION_OPEN;
+		return false;
+	}
+	t->trial->point = point;
+	return true;
+}
+
+/* Stages that are too large are dealt less, by what the layers' figures leave out. */
+static void give_room(struct ap_layer_problem *q, const int64_t *excess, int64_t *fixed)
+{
+	for (int32_t s = 0; s < q->p.nstage; s++)
+		fixed[s] += excess[s] > 0 ? excess[s] : 0;
+}
+
+static void begin(struct trying *t, struct ap_layer_problem *q, int64_t **fixed, int64_t **excess)
+{
+	*fixed = ap_arena_memdup(t->ctx.arena, q->p.fixed_bytes, (size_t)q->p.nstage * sizeof **fixed);
+	*excess = AP_NEW_N(t->ctx.arena, int64_t, q->p.nstage);
+	q->p.fixed_bytes = *fixed;
+}
+
+/* What the leanest kind needs of layers that are dealt evenly, where no plan fits. */
+static void price_leanest(struct trying *t, const struct ap_layer_problem *q)
+{
+	struct ap_decision_point point = t->trial->point;
+
+	point.recompute = q->p.kind[q->p.nkind - 1];
+	price(t, &point, NULL);
+	if (t->trial->verdict != AP_DECISION_FITS)
+		t->trial->verdict = AP_DECISION_TOO_LARGE;
+}
+
+/* Bounds a point whose layers are not dealt yet, by figures of its own, and prices a plan that comes to
+ * mind. */
+static void look(struct trying *t)
+{
+	struct ap_layer_problem q;
+	struct ap_ctx *ctx = &t->ctx;
+	struct ap_partition_plan plan;
+	int64_t lack_bytes, *fixed, *excess;
+	double step_s;
+
+	if (ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space, &t->trial->point,
+		t->joint->usable_bytes, &q) != AP_OK) {
+		t->trial->verdict = AP_DECISION_REFUSED;
+		return;
+	}
+	tell_layers(&q, &t->trial->point, t->tells, t->pass);
+	t->trial->bound_s = fmax(t->trial->bound_s, ap_partition_bound_to(ctx, &q.p, t->below_s));
+	if (t->trial->bound_s == INFINITY) {
+		t->trial->verdict = AP_DECISION_TOO_LARGE;
+		lack_bytes = ap_partition_lack(ctx, &q.p);
+		if (lack_bytes > 0)
+			t->trial->memory_bytes = t->joint->usable_bytes + lack_bytes;
+		else
+			price_leanest(t, &q);
+		return;
+	}
+	begin(t, &q, &fixed, &excess);
+	for (int i = 0; i < MISFITS && t->trial->bound_s < t->below_s; i++) {
+		if (!ap_partition_even(ctx, &q.p, &plan, &step_s) || step_s >= t->below_s)
+			return;
+		if (price_dealt(t, &q, &plan, excess)) {
+			/* Without a pipeline there is no other plan but those that recompute more. */
+			if (t->trial->verdict == AP_DECISION_FITS && t->trial->point.pp == 1 &&
+				t->trial->point.recompute == q.p.kind[0])
+				t->trial->bound_s = t->trial->step_s;
+			return;
+		}
+		give_room(&q, excess, fixed);
+	}
+}
+
+/* Deals the layers of a point as well as they can be, and prices the plan that comes of it. */
+static void deal(struct trying *t)
+{
+	struct ap_ctx *ctx = &t->ctx;
+	struct ap_decision_trial *trial = t->trial, before = *trial;
+	const struct ap_partition_budget budget = {.work = DEAL_WORK, .gap = DEAL_GAP,
+		.below = t->below_s < INFINITY ? t->below_s : 0};
+	struct ap_layer_problem q;
+	enum ap_status st = ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space,
+		&trial->point, t->joint->usable_bytes, &q);
+	int64_t *fixed, *excess;
+
+	assert(st == AP_OK);
+	(void)st;
+	begin(t, &q, &fixed, &excess);
+	for (int i = 0; i < MISFITS; i++) {
+		struct ap_partition_choice choice;
+
+		ap_partition_solve(ctx, &q.p, &budget, &choice);
+		if (i == 0) {
+			trial->bound_s = fmax(trial->bound_s, choice.lower_bound);
+			if (!choice.plan && choice.ended == AP_ENDED_PROVEN)
+				trial->bound_s = fmax(trial->bound_s, budget.below);
+		}
+		if (!choice.plan || price_dealt(t, &q, choice.plan, excess))
+			break;
+		give_room(&q, excess, fixed);
+	}
+	/* What was found at first may be better, as sends are not among the layers' figures. */
+	if (before.verdict == AP_DECISION_FITS &&
+		(trial->verdict != AP_DECISION_FITS || trial->step_s > before.step_s)) {
+		before.bound_s = trial->bound_s;
+		*trial = before;
+	}
 }
 
 /* ---- all of them ---- */
@@ -117,12 +268,16 @@ static void try(struct trying *t)
 struct deciding {
 	struct ap_ctx *ctx;
 	const struct ap_settings *set;
-	struct ap_sources src;
+	struct ap_sources src, folded;
+	struct ap_layer_fold fold;
 	struct ap_decision *out;
 	AP_VEC(struct ap_decision_trial) trials;
 	AP_VEC(struct kin) kins;
 	bool timed; /* passes add up to a bound: two may not run as one */
 	const uint32_t *kin_of; /* [trials.n] */
+	bool *looked, *dealt; /* [trials.n] */
+	struct ap_arena **kept; /* [ctx->jobs] of a thread, emptied after each round */
+	struct ap_mark *empty; /* [ctx->jobs] */
 	struct ap_ctx *own; /* [ctx->jobs] of a thread, released after each trial */
 };
 
@@ -148,10 +303,10 @@ static int in_passes(const struct ap_decision_point *p)
 	return p->level <= 1 ? 0 : p->micro_batches == 1 ? -p->level : p->level;
 }
 
-static uint32_t kin_at(struct ap_map *seen, const struct ap_decision_point *p, int64_t mbs, int recompute,
+static uint32_t kin_at(struct ap_map *seen, const struct ap_decision_point *p, int64_t mbs, int kind,
 	int level, bool *fresh)
 {
-	const int64_t key[] = {p->tp, p->cp, p->ep, p->etp, mbs, recompute, p->sp, level};
+	const int64_t key[] = {p->tp, p->cp, p->ep, p->etp, mbs, p->mix, kind, p->sp, level};
 
 	return fresh ? ap_map_put(seen, key, sizeof key, fresh) : ap_map_get(seen, key, sizeof key);
 }
@@ -166,7 +321,7 @@ static void find_kins(struct deciding *d)
 		const struct ap_decision_point *p = &d->trials.v[i].point;
 		bool fresh;
 
-		of[i] = kin_at(seen, p, p->mbs, p->recompute, in_passes(p), &fresh);
+		of[i] = kin_at(seen, p, p->mbs, p->kind, in_passes(p), &fresh);
 		if (fresh)
 			AP_PUSH(d->ctx->arena, d->kins, ((struct kin){.by = -1, .first = (uint32_t)i}));
 		else if (is_leaner(p, &d->trials.v[d->kins.v[of[i]].first].point))
@@ -179,11 +334,15 @@ static void find_kins(struct deciding *d)
 		k->smaller = AP_NONE;
 		for (int64_t mbs = p->mbs - 1; mbs > 0 && k->smaller == AP_NONE; mbs--)
 			if (d->out->space.batch % mbs == 0)
-				k->smaller = kin_at(seen, p, mbs, p->recompute, in_passes(p), NULL);
-		k->more = kin_at(seen, p, p->mbs, p->recompute + 1, in_passes(p), NULL);
-		k->less = kin_at(seen, p, p->mbs, p->recompute - 1, in_passes(p), NULL);
+				k->smaller = kin_at(seen, p, mbs, p->kind, in_passes(p), NULL);
+		k->more = k->less = AP_NONE;
+		if (p->kind >= 0) {
+			k->more = kin_at(seen, p, p->mbs, p->kind + 1, in_passes(p), NULL);
+			k->less = p->kind ? kin_at(seen, p, p->mbs, p->kind - 1, in_passes(p), NULL)
+				: AP_NONE;
+		}
 		if (k->less == AP_NONE && p->level > 1)
-			k->less = kin_at(seen, p, p->mbs, p->recompute, 0, NULL);
+			k->less = kin_at(seen, p, p->mbs, p->kind, 0, NULL);
 	}
 	d->kin_of = of;
 }
@@ -198,26 +357,43 @@ static double first_holds(const struct ap_decision_point *p)
 	return fmin(m, held);
 }
 
-/* No plan of the point needs fewer bytes on the first stage's devices. */
+/* Of each layer of a stage whose layers are dealt to segments as is best for memory. */
+static double holds(const struct ap_decision_point *p, int64_t stage)
+{
+	int64_t last = 2 * stage + 1 - p->pp;
+	int64_t held = p->vpp > 1 ? p->pp - (last > 0 ? last : 0) : p->pp - stage;
+
+	return fmin((double)p->micro_batches, (double)held);
+}
+
+/* No plan of the point needs fewer bytes on the devices of some stage. */
 static double least_bytes(const struct kin *k, const struct ap_decision_point *p)
 {
-	double dealt = (double)(p->dp * p->cp), share = 1;
+	double dealt = (double)(p->dp * p->cp), share = 1, layers = 0;
 
 	if (p->level > k->level)
 		share = 1 / dealt;
 	else if (p->level && dealt > (double)k->dealt)
 		share = (double)k->dealt / dealt;
+	/* A device of this size holds all layers at most: each stage as many as it can. */
+	for (int64_t s = 0; p->kind < 0 && s < p->pp; s++)
+		layers += 1 / (k->static_bytes * share + k->kept_bytes * holds(p, s));
+	if (p->kind < 0)
+		return 1 / layers + (double)k->context_bytes;
 	return (k->static_bytes * share + k->kept_bytes * first_holds(p)) / (double)p->pp;
 }
 
 /* Seconds that a step takes at least, but for the exchange of gradients and the update: the mean stage works
  * on all micro-batches, and one of them goes through all stages and back. Where layers are dealt evenly, and
  * the last stage, which has the head, is none of the shorter ones, it also waits while the pipeline fills and
- * drains by parts. Gradients of weights that have a pass of their own fill that. */
-static double least_s(double pass_s, const struct ap_decision_point *p, int64_t layers)
+ * drains by parts; else each stage waits for a layer of each one before it, at least. Gradients of weights
+ * that have a pass of their own fill that. */
+static double least_s(const struct kin *k, double pass_s, const struct ap_decision_point *p, int64_t layers)
 {
 	double mean = pass_s / (double)p->pp, m = (double)p->micro_batches;
 
+	if (p->kind < 0)
+		return fmax(mean * m + (double)(p->pp - 1) / 2 * k->layer_s, p->vpp > 1 ? 0 : pass_s);
 	if (ap_scheduler_at((size_t)p->scheduler)->splits)
 		return mean * m;
 	return layers && layers % p->pp == 0 ? mean * (m + (double)(p->pp - 1) / (double)p->vpp)
@@ -245,21 +421,39 @@ struct round {
 	struct kin tells[ROUND];
 	struct pass pass[ROUND];
 	char why[ROUND][WHY_BYTES];
+	uint32_t priced[ROUND];
+	double below_s;
 };
+
+static void keep(struct ap_arena *arena, const char **text)
+{
+	if (*text)
+		*text = ap_arena_strdup(arena, *text);
+}
 
 static void try_one(void *user, size_t i, int worker)
 {
 	struct round *r = user;
 	struct ap_ctx *own = &r->d->own[worker];
 	struct ap_mark mark = ap_arena_mark(own->arena), scratch = ap_arena_mark(own->scratch);
-	struct trying t = {.ctx = *own, .set = r->d->set, .src = &r->d->src, .joint = r->d->out,
+	struct trying t = {.ctx = *own, .set = r->d->set, .src = &r->d->src, .folded = &r->d->folded,
+		.fold = &r->d->fold, .joint = r->d->out,
 		.trial = &r->d->trials.v[r->at[i]], .tells = &r->tells[i],
-		.pass = &r->pass[i]};
+		.pass = &r->pass[i], .below_s = r->below_s};
 
 	t.ctx.diag = ap_diag_create(own->arena, false);
-	try(&t);
+	t.tells->by = -1;
+	if (t.trial->point.kind >= 0)
+		price(&t, &t.trial->point, NULL);
+	else if (r->d->looked[r->at[i]])
+		deal(&t);
+	else
+		look(&t);
+	r->priced[i] = t.priced;
 	if (t.trial->verdict == AP_DECISION_REFUSED)
 		first_error(t.ctx.diag, r->why[i]);
+	keep(r->d->kept[worker], &t.trial->point.recompute);
+	keep(r->d->kept[worker], &t.trial->point.layers);
 	ap_arena_release(own->scratch, scratch);
 	ap_arena_release(own->arena, mark);
 }
@@ -279,32 +473,42 @@ static void run_round(struct round *r)
 	struct deciding *d = r->d;
 	struct ap_decision *out = d->out;
 
+	r->below_s = d->set->prune && out->best != AP_NONE ? d->trials.v[out->best].step_s : INFINITY;
 	ap_par_for(d->ctx->arena, d->ctx->jobs, r->n, try_one, r);
 	for (uint32_t i = 0; i < r->n; i++) {
-		struct ap_decision_trial *t = &d->trials.v[r->at[i]];
-		struct kin *k = &d->kins.v[d->kin_of[r->at[i]]];
+		uint32_t at = r->at[i];
+		struct ap_decision_trial *t = &d->trials.v[at];
+		struct kin *k = &d->kins.v[d->kin_of[at]];
 
-		t->by = (int32_t)r->at[i];
-		if (t->verdict == AP_DECISION_REFUSED) {
+		keep(d->ctx->arena, &t->point.recompute);
+		keep(d->ctx->arena, &t->point.layers);
+		d->dealt[at] = d->looked[at];
+		d->looked[at] = true;
+		out->evaluated += r->priced[i];
+		t->by = (int32_t)at;
+		if (t->verdict == AP_DECISION_REFUSED)
 			t->why = ap_arena_strdup(d->ctx->arena, r->why[i]);
-		} else {
-			const struct kin *n = &r->tells[i];
-
+		if (r->tells[i].by >= 0) {
 			if (k->by < 0) {
-				k->kept_bytes = n->kept_bytes;
-				k->static_bytes = n->static_bytes;
-				k->dealt = n->dealt;
-				k->level = n->level;
-				k->by = t->by;
+				struct kin known = r->tells[i];
+
+				known.passes = k->passes;
+				known.first = k->first;
+				known.smaller = k->smaller;
+				known.more = k->more;
+				known.less = k->less;
+				known.by = t->by;
+				*k = known;
 			}
 			learn(d->ctx, &k->passes, &r->pass[i]);
 		}
 		if (t->verdict == AP_DECISION_FITS && (out->best == AP_NONE ||
 			t->step_s < d->trials.v[out->best].step_s ||
-			(t->step_s <= d->trials.v[out->best].step_s && r->at[i] < out->best)))
-			out->best = r->at[i];
+			(t->step_s <= d->trials.v[out->best].step_s && at < out->best)))
+			out->best = at;
 	}
-	out->evaluated += r->n;
+	for (int w = 0; w < d->ctx->jobs; w++)
+		ap_arena_release(d->kept[w], d->empty[w]);
 }
 
 /* The kin that tells what this one holds at least: itself, else one of smaller micro-batches, or one that
@@ -345,52 +549,86 @@ static bool is_awaited(const struct deciding *d, const struct kin *k)
 		d->trials.v[d->kins.v[k->smaller].first].verdict == AP_DECISION_OPEN;
 }
 
-/* Judges the points that are open by what is known, and picks the next: those that may be fastest; of kins of
- * which nothing is known one each. */
+/* Judges a point by what is known of its kin. False: it is out. */
+static bool judge(struct deciding *d, uint32_t i, double best_s)
+{
+	struct ap_decision_trial *t = &d->trials.v[i];
+	struct kin *k = &d->kins.v[d->kin_of[i]];
+	const struct kin *like = holds_like(d, k);
+	double takes_s = pass_s(d, k, t->point.dp * t->point.cp);
+
+	if (d->set->prune && like &&
+		least_bytes(like, &t->point) > (double)d->out->usable_bytes) {
+		t->verdict = AP_DECISION_TOO_LARGE;
+		t->by = like->by;
+	} else if (d->timed && takes_s > 0) {
+		t->bound_s = fmax(t->bound_s, least_s(k, takes_s, &t->point, d->out->space.layers));
+	}
+	if (t->verdict == AP_DECISION_OPEN && t->bound_s >= best_s && d->set->prune)
+		t->verdict = AP_DECISION_BOUNDED;
+	return t->verdict == AP_DECISION_OPEN;
+}
+
+struct candidates { /* the best so far, by bounds */
+	uint32_t n, most, at[ROUND];
+	double bound_s[ROUND];
+};
+
+static void put(struct candidates *c, uint32_t i, double bound_s)
+{
+	uint32_t place = c->n;
+
+	while (place > 0 && bound_s < c->bound_s[place - 1])
+		place--;
+	if (place == c->most)
+		return;
+	c->n += c->n < c->most;
+	for (uint32_t m = c->n - 1; m > place; m--) {
+		c->at[m] = c->at[m - 1];
+		c->bound_s[m] = c->bound_s[m - 1];
+	}
+	c->at[place] = i;
+	c->bound_s[place] = bound_s;
+}
+
+/* Judges the points that are open, and picks the next: those that may be fastest; of kins of which nothing is
+ * known one each. */
 static void pick(struct deciding *d, struct round *r)
 {
 	double best_s = d->out->best == AP_NONE ? INFINITY : d->trials.v[d->out->best].step_s;
 	bool *met = AP_NEW_N(d->ctx->scratch, bool, d->kins.n);
-	double at_s[ROUND];
+	struct candidates list = {.most = ROUND};
 
 	for (uint32_t i = 0; i < d->trials.n; i++) {
-		struct ap_decision_trial *t = &d->trials.v[i];
-		struct kin *k = &d->kins.v[d->kin_of[i]];
-		const struct kin *like;
-		uint32_t place;
-		double takes_s;
+		const struct kin *k = &d->kins.v[d->kin_of[i]];
 
-		if (t->verdict != AP_DECISION_OPEN)
+		if (d->trials.v[i].verdict != AP_DECISION_OPEN || !judge(d, i, best_s) || d->looked[i])
 			continue;
-		like = holds_like(d, k);
-		if (d->set->prune && like && least_bytes(like, &t->point) > (double)d->out->usable_bytes) {
-			t->verdict = AP_DECISION_TOO_LARGE;
-			t->by = like->by;
-			continue;
-		}
-		takes_s = pass_s(d, k, t->point.dp * t->point.cp);
-		t->bound_s = d->timed && takes_s > 0 ? least_s(takes_s, &t->point, d->out->space.layers)
-			: 0;
-		if (t->bound_s >= best_s) {
-			t->verdict = AP_DECISION_BOUNDED;
-			continue;
-		}
 		if (k->by < 0 && (met[d->kin_of[i]] || is_awaited(d, k) ||
 			(k->first != i && d->trials.v[k->first].verdict == AP_DECISION_OPEN)))
 			continue;
-		for (place = r->n; place > 0 && t->bound_s < at_s[place - 1]; place--)
-			;
-		if (place == ROUND)
-			continue;
 		met[d->kin_of[i]] = true;
-		r->n += r->n < ROUND;
-		for (uint32_t m = r->n - 1; m > place; m--) {
-			r->at[m] = r->at[m - 1];
-			at_s[m] = at_s[m - 1];
-		}
-		r->at[place] = i;
-		at_s[place] = t->bound_s;
+		put(&list, i, d->trials.v[i].bound_s);
 	}
+	r->n = list.n;
+	memcpy(r->at, list.at, sizeof list.at);
+}
+
+/* Those whose layers may be dealt better than in the plan that came to mind, the least bound first. */
+static void pick_to_deal(struct deciding *d, struct round *r)
+{
+	double best_s = d->out->best == AP_NONE ? INFINITY : d->trials.v[d->out->best].step_s;
+	struct candidates list = {.most = ROUND};
+
+	for (uint32_t i = 0; i < d->trials.n; i++) {
+		const struct ap_decision_trial *t = &d->trials.v[i];
+
+		if (t->point.kind < 0 && d->looked[i] && !d->dealt[i] && t->bound_s < best_s &&
+			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
+			put(&list, i, t->bound_s);
+	}
+	r->n = list.n;
+	memcpy(r->at, list.at, sizeof list.at);
 }
 
 /* Says why no point is a plan that fits. */
@@ -424,6 +662,44 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 	return AP_INFEASIBLE;
 }
 
+static void make_threads(struct deciding *d)
+{
+	struct ap_ctx *ctx = d->ctx;
+
+	d->own = AP_NEW_N(ctx->arena, struct ap_ctx, ctx->jobs);
+	d->kept = AP_NEW_N(ctx->arena, struct ap_arena *, ctx->jobs);
+	d->empty = AP_NEW_N(ctx->arena, struct ap_mark, ctx->jobs);
+	for (int w = 0; w < ctx->jobs; w++) {
+		d->own[w] = *ctx;
+		d->own[w].arena = ap_arena_create_like(ctx->arena);
+		d->own[w].scratch = ap_arena_create_like(ctx->arena);
+		d->kept[w] = ap_arena_create_like(ctx->arena);
+		ap_arena_own(ctx->arena, d->own[w].arena);
+		ap_arena_own(ctx->arena, d->own[w].scratch);
+		ap_arena_own(ctx->arena, d->kept[w]);
+		d->empty[w] = ap_arena_mark(d->kept[w]);
+		d->own[w].jobs = 1;
+		d->own[w].phase = NULL;
+	}
+}
+
+/* The network's layers are runs of operators, each by itself, one behind the other. */
+static bool has_plain_layers(struct ap_ctx *ctx, const struct ap_inputs *in)
+{
+	const struct ap_task *task;
+	struct ap_blocks blocks;
+	int32_t next = 0;
+
+	ap_tasks_make(ctx, in->graph, &in->step, &task);
+	ap_blocks_make(ctx, in->graph, &in->step, task, &blocks);
+	for (uint32_t b = 0; b < blocks.n; b++) {
+		if (blocks.layer[b] >= 0 && blocks.layer[b] != next)
+			return false;
+		next += blocks.layer[b] >= 0;
+	}
+	return next > 0 && next == (int32_t)blocks.nlayer;
+}
+
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, uint32_t most, struct ap_decision *out)
 {
@@ -436,30 +712,31 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(ap_inputs_make(ctx, &base, src, AP_FOR_search, &in));
 	ap_ctx_phase(ctx, "deciding");
 	d.src.ready = in.loaded;
-	d.src.chip = in.chip;
+	d.src.machine = in.machine;
 	d.src.sketches = true;
+	d.folded = d.src;
+	d.folded.ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, &d.fold);
 	d.timed = set->prune && !set->overlap_moe_expert_parallel_comm;
 	out->headroom = set->headroom < 0 ? USUAL_HEADROOM : set->headroom;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));
 	AP_TRY(ap_points_space(ctx, set, src, &in, &out->space));
+	out->space.by_layer = out->space.by_layer && has_plain_layers(ctx, &in);
 	ap_decision_each(ctx, &out->space, add, &d);
 	find_kins(&d);
-	d.own = AP_NEW_N(ctx->arena, struct ap_ctx, ctx->jobs);
-	for (int w = 0; w < ctx->jobs; w++) {
-		d.own[w] = *ctx;
-		d.own[w].arena = ap_arena_create_like(ctx->arena);
-		d.own[w].scratch = ap_arena_create_like(ctx->arena);
-		ap_arena_own(ctx->arena, d.own[w].arena);
-		ap_arena_own(ctx->arena, d.own[w].scratch);
-		d.own[w].jobs = 1;
-		d.own[w].phase = NULL;
-	}
-	for (bool more = true; more && !ap_ctx_stopped(ctx) && out->evaluated < most;) {
+	d.looked = AP_NEW_N(ctx->arena, bool, d.trials.n);
+	d.dealt = AP_NEW_N(ctx->arena, bool, d.trials.n);
+	make_threads(&d);
+	for (uint32_t dealt = 0, tried = 0, n = 1;
+		n && dealt < MOST_DEALT && tried < most && !ap_ctx_stopped(ctx); tried += n) {
 		struct ap_mark mark = ap_arena_mark(ctx->scratch);
 		struct round r = {.d = &d};
 
 		pick(&d, &r);
-		more = r.n > 0;
+		if (r.n == 0) {
+			pick_to_deal(&d, &r);
+			dealt += r.n;
+		}
+		n = r.n;
 		run_round(&r);
 		ap_arena_release(ctx->scratch, mark);
 	}
@@ -469,17 +746,24 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->n = (uint32_t)d.trials.n;
 	out->trial = d.trials.v;
 	out->bound_s = INFINITY;
+	out->complete = true;
 	for (uint32_t i = 0; i < out->n; i++) {
 		const struct ap_decision_trial *t = &out->trial[i];
 
 		out->count[t->verdict]++;
-		if (t->verdict == AP_DECISION_OPEN)
+		if (t->verdict == AP_DECISION_FITS && t->point.kind >= 0)
+			out->bound_s = fmin(out->bound_s, t->step_s);
+		else if (t->verdict == AP_DECISION_FITS || t->verdict == AP_DECISION_OPEN)
 			out->bound_s = fmin(out->bound_s, t->bound_s);
+		out->complete = out->complete && (d.looked[i] || t->verdict != AP_DECISION_OPEN);
 	}
-	out->complete = out->count[AP_DECISION_OPEN] == 0;
+	if (out->best == AP_NONE && out->count[AP_DECISION_OPEN] == 0)
+		return none_fits(ctx, out);
 	if (out->best == AP_NONE)
-		return out->complete ? none_fits(ctx, out) : ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL,
-			"limit", "stopped before any plan was found");
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_LIMIT, NULL, "limit", out->complete
+			? "no plan was found that fits the memory; of %" PRIu32 " combinations it is not "
+			"proven that there is none" : "stopped before any plan was found",
+			out->count[AP_DECISION_OPEN]);
 	out->bound_s = fmin(out->bound_s, out->trial[out->best].step_s);
 	return out->complete ? AP_OK : AP_STOPPED;
 }
@@ -517,7 +801,8 @@ static void search_cuts(void *user)
 static bool has_same_stages(const struct ap_decision_point *a, const struct ap_decision_point *b)
 {
 	return a->pp == b->pp && a->vpp == b->vpp && a->scheduler == b->scheduler &&
-		a->micro_batches == b->micro_batches && a->recompute == b->recompute && a->level == b->level;
+		a->micro_batches == b->micro_batches && a->mix == b->mix && a->kind == b->kind &&
+		a->level == b->level;
 }
 
 /* The fastest hybrids of different stages, at most CUTS_TRIED, the best first; returns how many. */

@@ -209,7 +209,7 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 /* What varies among points, as messages name it. */
 #define DIMENSIONS(X) \
 	X(pp, "pp") X(vpp, "v") X(tp, "tp") X(cp, "cp") X(ep, "ep") X(sp, "sp") X(mbs, "mbs") \
-	X(scheduler, "scheduler") X(recompute, "recompute") X(level, "level")
+	X(scheduler, "scheduler") X(mix, "recompute") X(level, "level")
 #define VALUE_OF(field, name) \
 	static int64_t field##_of(const struct ap_decision_point *p) \
 	{ \
@@ -233,8 +233,8 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
 {
 	if (dim->of == scheduler_of)
 		return ap_scheduler_at((size_t)p->scheduler)->name;
-	if (dim->of == recompute_of)
-		return j->space.recompute[p->recompute];
+	if (dim->of == mix_of)
+		return ap_points_recompute(&j->space, p);
 	if (dim->of == level_of)
 		return p->level ? ap_arena_printf(ctx->arena, "level%d", p->level) : "none";
 	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
@@ -257,7 +257,8 @@ static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct
 				continue;
 			if (t->verdict == AP_DECISION_FITS && (!other || t->step_s < other->step_s))
 				other = t;
-			if (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN)
+			if (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN ||
+				(t->verdict == AP_DECISION_FITS && t->point.kind < 0))
 				one.least_s = fmin(one.least_s, t->bound_s);
 		}
 		if (!other)

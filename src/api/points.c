@@ -91,15 +91,66 @@ static bool is_sayable(struct ap_ctx *ctx, const struct ap_inputs *in, const cha
 		ap_bundle_recompute_rest(ctx, &bundle) == 0;
 }
 
-/* What the executor can be told that layers of this graph recompute. */
-static void find_kinds(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap_decision_space *s)
+/* What --hybrid says of layers, "layers=7,8,8,7": from its key to the next one. */
+static const char *layers_text(struct ap_ctx *ctx, const char *hybrid)
 {
-	const char *const *word = s->language->recompute;
-	const char **kept = AP_NEW_N(ctx->arena, const char *, AP_COUNT(s->language->recompute));
+	static const char *const keys[] = {"layers=", "num_layer_list=", "offset="};
+	const char *at = NULL, *end;
 
-	for (s->recompute = kept; *word; word++)
-		if (is_sayable(ctx, in, *word))
-			kept[s->nrecompute++] = *word;
+	for (size_t i = 0; i < AP_COUNT(keys) && !at; i++)
+		at = strstr(hybrid, keys[i]);
+	assert(at);
+	end = strchr(at + strcspn(at, "=") + 1, '=');
+	while (end && end > at && *end != ',')
+		end--;
+	return end ? ap_arena_printf(ctx->arena, "%.*s", (int)(end - at), at) : at;
+}
+
+/* The mixes that given kinds leave: those of the language with these kinds alone, or one of each text that is
+ * more than a word. */
+static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, struct ap_decision_space *s)
+{
+	const struct ap_recompute_mix *said = s->language->mix;
+	struct ap_recompute_mix *mix = AP_NEW_N(ctx->arena, struct ap_recompute_mix, n + AP_MIXES);
+	bool *met = AP_NEW_N(ctx->scratch, bool, n);
+
+	for (size_t i = 0; i < AP_MIXES && said[i].kind[0]; i++) {
+		struct ap_recompute_mix *to = &mix[s->nmix];
+		size_t k = 0;
+
+		for (size_t j = 0; j < AP_MIX_KINDS && said[i].kind[j]; j++)
+			for (size_t m = 0; m < n; m++)
+				if (strcmp(said[i].kind[j], kind[m]) == 0) {
+					to->kind[k++] = said[i].kind[j];
+					met[m] = true;
+				}
+		to->rule = said[i].rule;
+		s->nmix += k > 0;
+	}
+	for (size_t m = 0; m < n; m++)
+		if (!met[m]) {
+			s->by_layer = s->by_layer && !strpbrk(kind[m], ":,");
+			mix[s->nmix++] = (struct ap_recompute_mix){{kind[m]}, AP_KINDS_UNIFORM};
+		}
+	s->mix = mix;
+}
+
+/* What the executor can be told that layers of this graph recompute. */
+static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap_decision_space *s)
+{
+	const struct ap_recompute_mix *said = s->language->mix;
+	struct ap_recompute_mix *mix = AP_NEW_N(ctx->arena, struct ap_recompute_mix, AP_MIXES);
+
+	for (size_t i = 0; i < AP_MIXES && said[i].kind[0]; i++) {
+		size_t n = 0;
+
+		for (size_t k = 0; k < AP_MIX_KINDS && said[i].kind[k]; k++)
+			if (is_sayable(ctx, in, said[i].kind[k]))
+				mix[s->nmix].kind[n++] = said[i].kind[k];
+		mix[s->nmix].rule = said[i].rule;
+		s->nmix += n > 0;
+	}
+	s->mix = mix;
 }
 
 enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -110,10 +161,11 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		[AP_HYBRID_SP] = &s->sp, [AP_HYBRID_MBS] = &s->mbs};
 	const struct ap_choices kinds = choices(ctx, set, AP_SET_recompute, 0);
 	struct ap_family_chain chain;
-	struct ap_hybrid_space h = {0};
+	struct ap_hybrid_space h = {.one.layers.kind = AP_LAYERS_EVEN};
 
 	ap_family_chain(ctx, in->graph, &chain);
 	*s = (struct ap_decision_space){.language = ap_executor_language_of(in->request.route->name),
+		.by_layer = true,
 		.devices = in->topo->ndev, .batch = in->graph->batch, .layers = chain.n,
 		.experts = experts_of(in->graph), .most_tp = in->chip->server_devices,
 		.most_cp = ap_points_sequence(in->graph) / LEAST_TOKENS,
@@ -122,6 +174,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		.micro_batches = choices(ctx, set, AP_SET_micro_batches, set->micro_batches),
 		.scheduler = choices(ctx, set, AP_SET_pipeline_scheduler, set->pipeline_scheduler),
 		.level = levels(ctx, set)};
+	s->mix = s->language->mix;
 	if (s->most_cp < 1)
 		s->most_cp = 1;
 	if (set->hybrid)
@@ -138,15 +191,16 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 
 		s->micro_batches = (struct ap_choices){.n = 1, .v = whole};
 	}
-	if (kinds.word) {
-		s->recompute = kinds.word;
-		s->nrecompute = kinds.n;
-	} else if (kinds.n) {
-		s->recompute = ap_arena_memdup(ctx->arena, &set->recompute, sizeof set->recompute);
-		s->nrecompute = 1;
-	} else {
-		find_kinds(ctx, in, s);
-	}
+	s->parts = h.one.layers.kind == AP_LAYERS_EVEN ? NULL : layers_text(ctx, set->hybrid);
+	if (kinds.word)
+		mix_given(ctx, kinds.word, kinds.n, s);
+	else if (kinds.n)
+		mix_given(ctx, &set->recompute, 1, s);
+	else
+		find_mixes(ctx, in, s);
+	s->by_layer = s->by_layer && !s->parts && chain.n > 0 && !set->stage_config &&
+		!set->overlap_moe_expert_parallel_comm;
+	s->uneven = s->language->uneven;
 	return AP_OK;
 }
 
@@ -165,6 +219,11 @@ void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_i
 
 #define NUMBER(ctx, n) ap_arena_printf((ctx)->arena, "%" PRId64, (int64_t)(n))
 
+const char *ap_points_recompute(const struct ap_decision_space *s, const struct ap_decision_point *p)
+{
+	return p->recompute ? p->recompute : s->mix[p->mix].kind[p->kind < 0 ? 0 : p->kind];
+}
+
 void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_decision_space *s, const struct ap_decision_point *p, struct ap_settings *out)
 {
@@ -175,7 +234,7 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	ap_points_give(ctx, out, AP_SET_pipeline_segments, NUMBER(ctx, p->vpp));
 	ap_points_give(ctx, out, AP_SET_pipeline_scheduler, ap_scheduler_at((size_t)p->scheduler)->name);
 	ap_points_give(ctx, out, AP_SET_micro_batches, NUMBER(ctx, p->micro_batches));
-	ap_points_give(ctx, out, AP_SET_recompute, s->recompute[p->recompute]);
+	ap_points_give(ctx, out, AP_SET_recompute, ap_points_recompute(s, p));
 	ap_points_give(ctx, out, AP_SET_enable_parallel_optimizer, p->level ? "true" : "false");
 	if (p->level)
 		ap_points_give(ctx, out, AP_SET_optimizer_level,
@@ -196,6 +255,8 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 		ap_str_add(&h, ",sp=1");
 	if (p->mbs)
 		ap_str_addf(&h, ",mbs=%" PRId64, p->mbs);
+	if (p->pp > 1 && (p->layers || s->parts))
+		ap_str_addf(&h, ",%s", p->layers ? p->layers : s->parts);
 	ap_points_give(ctx, out, AP_SET_hybrid, h.s);
 }
 
@@ -238,7 +299,9 @@ const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *
 	ap_str_addf(&s, " micro-batches=%" PRId64, p->micro_batches);
 	if (p->pp > 1)
 		ap_str_addf(&s, " %s", ap_scheduler_at((size_t)p->scheduler)->name);
-	ap_str_addf(&s, " recompute=%s", space->recompute[p->recompute]);
+	if (p->pp > 1 && p->layers)
+		ap_str_addf(&s, " %s", p->layers);
+	ap_str_addf(&s, " recompute=%s", ap_points_recompute(space, p));
 	if (p->level)
 		ap_str_addf(&s, " level%d", p->level);
 	return s.s;

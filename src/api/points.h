@@ -18,6 +18,9 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_decision_space *s, const struct ap_decision_point *p, struct ap_settings *out);
 
+/* What a point recomputes, as --recompute takes it; where that is still to be decided, its least kind. */
+const char *ap_points_recompute(const struct ap_decision_space *s, const struct ap_decision_point *p);
+
 /* Gives a setting the text that was decided, whatever it was before. */
 void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id, const char *text);
 

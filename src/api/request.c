@@ -266,11 +266,9 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 {
 	const char *chip_info = src->table ? src->table->chip_info : "";
 
-	*out = src->chip;
-	if (src->chip)
-		return AP_OK;
 	if (set->chip)
 		return ap_chip_get(ctx, set->chip, out);
+	*out = NULL;
 	if (*chip_info)
 		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
 	return *out ? AP_OK : no_chip(ctx, chip_info);
@@ -279,6 +277,12 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, struct ap_inputs *in)
 {
+	if (src->machine) {
+		in->machine = src->machine;
+		in->topo = in->machine->topo;
+		in->chip = in->machine->chip;
+		return AP_OK;
+	}
 	in->topo = set->parallel_mode == AP_MODE_STAND_ALONE ? NULL : src->table;
 	if (in->topo && set->device_num && set->device_num != in->topo->ndev)
 		return FAULT(ctx, "--device-num says %" PRId64 ", but the rank table %s holds %" PRIu32
@@ -747,6 +751,8 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->graph = out->loaded;
 	ap_ctx_phase(ctx, "making the machine");
 	AP_TRY(load_machine(ctx, set, src, out));
+	if (src->apart)
+		ap_machine_stage(ctx, out->machine, src->apart, &out->machine);
 	AP_TRY(check_float8(ctx, set, out->chip));
 	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));
 	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));

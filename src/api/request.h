@@ -29,7 +29,8 @@ struct ap_sources {
 	struct ap_json *stage_config; /* NULL if there is none */
 	struct ap_input strategy;
 	const struct ap_graph *ready; /* made of graph before, under the same batch and phase; NULL: no */
-	const struct ap_chip *chip; /* read before, by the same name; NULL: no */
+	const struct ap_machine *machine; /* made of the table before, whole; NULL: no */
+	uint32_t apart; /* the graph runs in one stage of so many, without the others; 0: in all */
 	bool sketches; /* inputs are for sketches, of which times and bytes are compared: costs have the usual
 			quantum, and nobody is told what is without effect */
 };

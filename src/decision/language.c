@@ -6,8 +6,10 @@
 
 #include "base/vec.h"
 
-#define ALL_KINDS {"none", "selective", "full"}
-#define TORCH_KINDS {"none", "products/2", "full"} /* SelectiveAC, FullAC */
+/* SelectiveAC, FullAC. */
+#define ALIKE {{{"none"}, AP_KINDS_UNIFORM}, {{"products/2"}, AP_KINDS_UNIFORM}, {{"full"}, AP_KINDS_UNIFORM}}
+#define LISTS {{{"none", "selective", "full"}, AP_KINDS_LIST}}
+#define BLOCK {{{"none", "full"}, AP_KINDS_UNIFORM}, {{"selective"}, AP_KINDS_UNIFORM}} /* and all or none */
 #define TURNS {"1f1b", "interleaved"}
 #define TORCH {"1f1b", "interleaved", "zero_bubble_v"}
 #define WHOLE 1
@@ -18,16 +20,17 @@
 
 /* GPipe is left out where 1F1B runs: it takes as long and holds more. */
 static const struct ap_executor_language languages[] = {
-	{"mindspore", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .fills = true},
-	{"mindspore-semi-auto", TURNS, ANY_LEVEL, ALL_KINDS, .fills = true},
-	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, ALL_KINDS, .fills = true},
-	{"mindformers", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .fills = true},
-	{"mindspeed", TURNS, WHOLE | STATES, ALL_KINDS, .sums = true, .whole_rounds = true,
+	{"mindspore", TURNS, ANY_LEVEL, LISTS, .uneven = true, .sums = true, .fills = true},
+	{"mindspore-semi-auto", TURNS, ANY_LEVEL, LISTS, .uneven = true, .fills = true},
+	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, LISTS, .uneven = true, .fills = true},
+	{"mindformers", TURNS, ANY_LEVEL, LISTS, .uneven = true, .sums = true, .fills = true},
+	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, .uneven = true, .sums = true, .whole_rounds = true,
 		.experts_by_sequence = true},
-	{"megatron", TURNS, ANY_LEVEL, ALL_KINDS, .sums = true, .whole_rounds = true,
+	{"megatron", TURNS, ANY_LEVEL, BLOCK, .uneven = true, .sums = true, .whole_rounds = true,
 		.experts_by_sequence = true},
-	{"torchtitan", TORCH, WEIGHTS, TORCH_KINDS, .sums = true, .fills = true, .whole_rounds = true},
-	{"generic", TORCH, ANY_LEVEL, ALL_KINDS, .sums = true},
+	{"torchtitan", TORCH, WEIGHTS, ALIKE, .uneven = true, .sums = true, .fills = true,
+		.whole_rounds = true},
+	{"generic", TORCH, ANY_LEVEL, LISTS, .uneven = true, .sums = true},
 };
 
 const struct ap_executor_language *ap_executor_language_at(size_t i)

@@ -6,11 +6,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "partition/partition.h"
+
+#define AP_MIX_KINDS 4
+#define AP_MIXES 4
+
+/* Kinds of recomputation, as --recompute takes them, that layers of one plan may have. */
+struct ap_recompute_mix {
+	const char *kind[AP_MIX_KINDS]; /* the least first, NULL-terminated unless full */
+	enum ap_partition_kinds rule; /* of several */
+};
+
 struct ap_executor_language {
 	const char *route; /* --executor */
 	const char *schedulers[4]; /* that it runs, NULL-terminated; of one segment and of several */
 	unsigned levels; /* of dealt parameters, a bit each: 1 << 0 nothing is dealt, .. 1 << 3 weights too */
-	const char *recompute[4]; /* words for all layers, the least first, NULL-terminated */
+	struct ap_recompute_mix mix[AP_MIXES]; /* without kinds: none */
+	bool uneven; /* parts of a pipeline may have unequal numbers of layers */
 	bool sums; /* that they are dealt (sp) */
 	bool fills; /* a pipeline has at least as many micro-batches as stages */
 	bool whole_rounds; /* stages with several segments divide the micro-batches */

@@ -103,6 +103,22 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 	}
 }
 
+static void each_kind(const struct emitting *e, struct ap_decision_point *p)
+{
+	const struct ap_recompute_mix *mix = &e->s->mix[p->mix];
+	bool whole = !e->s->by_layer || e->s->layers < p->pp * p->vpp ||
+		ap_scheduler_at((size_t)p->scheduler)->splits;
+
+	for (p->kind = whole ? 0 : -1; p->kind < (whole ? AP_MIX_KINDS : 0); p->kind++) {
+		struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
+
+		if (whole && !mix->kind[p->kind])
+			break;
+		each_degree(e, p);
+		ap_arena_release(e->ctx->scratch, mark);
+	}
+}
+
 static void each_choice(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_decision_space *s = e->s;
@@ -115,12 +131,8 @@ static void each_choice(const struct emitting *e, struct ap_decision_point *p)
 			if (s->level.n ? !may_be(&s->level, p->level)
 				: !(s->language->levels >> p->level & 1))
 				continue;
-			for (p->recompute = 0; (size_t)p->recompute < s->nrecompute; p->recompute++) {
-				struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
-
-				each_degree(e, p);
-				ap_arena_release(e->ctx->scratch, mark);
-			}
+			for (p->mix = 0; (size_t)p->mix < s->nmix; p->mix++)
+				each_kind(e, p);
 		}
 	}
 }
@@ -138,10 +150,10 @@ void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 
 	for (size_t i = 0; i < stages.n; i++) {
 		int64_t pp = stages.v[i], most = pp == 1 ? 1 : s->layers ? s->layers / pp : 2;
-		bool even = s->layers % pp == 0;
+		bool even = s->layers % pp == 0, uneven = s->uneven && s->by_layer;
 
 		for (int64_t v = 1; v <= most; v++) {
-			if (!may_be(&s->vpp, v) || (v > 1 && !s->vpp.n && s->layers && (!even ||
+			if (!may_be(&s->vpp, v) || (v > 1 && !s->vpp.n && s->layers && !uneven && (!even ||
 				s->layers / pp % v)))
 				continue;
 			for (size_t k = 0; k < micro.n; k++) {

@@ -22,8 +22,11 @@ struct ap_decision_space {
 	struct ap_choices pp, vpp, dp, tp, cp, ep, etp, sp, mbs, micro_batches;
 	struct ap_choices scheduler; /* rows of schedulers.def; n 0: those of the language */
 	struct ap_choices level; /* 0: nothing is dealt; 1 to 3; n 0: those of the language */
-	size_t nrecompute;
-	const char *const *recompute; /* as --recompute takes them */
+	size_t nmix;
+	const struct ap_recompute_mix *mix;
+	bool by_layer; /* kinds of recomputation, and layers of each part, may be decided layer by layer */
+	bool uneven; /* parts may have unequal numbers of layers */
+	const char *parts; /* layers of each part, as --hybrid takes them, where they are given; else NULL */
 };
 
 struct ap_decision_point {
@@ -31,8 +34,11 @@ struct ap_decision_point {
 	int64_t dp, tp, cp, ep, etp, mbs;
 	int scheduler; /* row of schedulers.def */
 	int level;
-	int recompute; /* index in the space's */
+	int mix; /* index in the space's */
+	int kind; /* of all layers, of the mix; -1: any of them */
 	bool sp;
+	const char *recompute; /* as --recompute takes it, where that is decided; NULL: the kind */
+	const char *layers; /* of each part, as --hybrid takes them; NULL: those of the space */
 };
 
 /*
@@ -40,7 +46,10 @@ struct ap_decision_point {
  * micro-batches, level, recomputation, then tp, cp, ep. dp * tp * cp * pp are the devices,
  * dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
  * Layers divide evenly into parts, unless there are fewer than stages or stages are given; segments are as
- * many as the scheduler takes. O(points * divisors).
+ * many as the scheduler takes. Where parts may be uneven, neither has to divide. What is decided layer by
+ * layer is a point without a kind, unless the scheduler splits backward passes, or layers are fewer than
+ * parts.
+ * O(points * divisors).
  */
 void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 	void (*emit)(void *user, const struct ap_decision_point *p), void *user);

@@ -189,3 +189,15 @@ void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t 
 	make_axes(staged);
 	*out = staged;
 }
+
+void ap_machine_stage(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
+	const struct ap_machine **out)
+{
+	const struct ap_machine *staged;
+	struct ap_machine *one;
+
+	ap_machine_staged(ctx, m, nstage, &staged);
+	one = ap_arena_memdup(ctx->arena, staged, sizeof *staged);
+	one->nstage = 1;
+	*out = one;
+}

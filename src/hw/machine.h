@@ -30,7 +30,7 @@ struct ap_machine {
 	const struct ap_topo *topo;
 	uint32_t ndev; /* devices per pipeline stage, arranged by dev_matrix */
 	uint32_t nstage; /* stage s has ranks [s * ndev, (s + 1) * ndev) */
-	uint32_t total; /* nstage * ndev */
+	uint32_t total; /* nstage * ndev; more of ap_machine_stage() */
 	int nlevel; /* link levels in use, inner to outer */
 	struct ap_link_level level[AP_MAX_LEVELS];
 	const uint32_t *block[AP_MAX_LEVELS]; /* [total] block of a rank, numbered by lowest rank */
@@ -51,6 +51,11 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
 /* The same machine split into nstage stages of equal size; nstage must divide its ranks. Groups of
  * axes then exist in every stage; if stages lie differently, the slowest decides. */
 void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
+	const struct ap_machine **out);
+
+/* One of nstage stages as a machine of its own, on whose devices a network runs that has no pipeline.
+ * Groups cost what they do in the pipeline: the slowest stage decides. */
+void ap_machine_stage(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
 	const struct ap_machine **out);
 
 /* Layout of groups on the machine. Unaligned groups differ: all distinct shapes are kept, and the

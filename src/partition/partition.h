@@ -172,6 +172,9 @@ double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p);
  * less. */
 double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough);
 
+/* What some stage lacks at least, whatever the plan: 0 if each alone could hold what it has to. */
+int64_t ap_partition_lack(struct ap_ctx *ctx, const struct ap_partition *p);
+
 /* Engines by name, a row each; NULL past the end or if unknown. */
 struct ap_partition_engine {
 	const char *name; /* as given to --search-mode */

@@ -410,16 +410,14 @@ static bool solve_all(struct solving *s)
 	return true;
 }
 
-/* What some stage lacks even if it holds as little as any plan lets it. */
-static int64_t lack(const struct solving *s)
+int64_t ap_partition_lack(struct ap_ctx *ctx, const struct ap_partition *p)
 {
-	const struct ap_part_choice **none =
-		AP_NEW_N(s->ctx->arena, const struct ap_part_choice *, s->p->nsegment);
-	struct ap_options *c = ap_options_create(s->ctx, s->p, NULL);
+	const struct ap_part_choice **none = AP_NEW_N(ctx->arena, const struct ap_part_choice *, p->nsegment);
+	struct ap_options *c = ap_options_create(ctx, p, NULL);
 	int64_t most = 0;
 
-	for (int32_t i = 0; i < s->p->nstage; i++) {
-		int64_t excess = ap_options_bytes(c, i, none) - s->p->capacity_bytes[i];
+	for (int32_t i = 0; i < p->nstage; i++) {
+		int64_t excess = ap_options_bytes(c, i, none) - p->capacity_bytes[i];
 
 		most = excess > most ? excess : most;
 	}
@@ -447,7 +445,7 @@ static void conclude(struct solving *s, bool all)
 		out->outcome = AP_OUT_FEASIBLE;
 	} else if (all && s->bound >= NONE_YET) {
 		out->outcome = AP_OUT_INFEASIBLE;
-		out->short_bytes = lack(s);
+		out->short_bytes = ap_partition_lack(s->ctx, s->p);
 		bound = INFINITY;
 	}
 	out->lower_bound = bound < out->cost ? bound : out->cost;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/block_costs.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/map.h"
 #include "cost/comms.h"
+#include "cost/move.h"
 #include "plan/blocks.h"
 #include "plan/whole_step.h"
 
@@ -117,19 +119,36 @@ static void add_again(struct ap_ctx *ctx, const struct ap_whole_step *w, struct 
 	}
 }
 
-/* A bucket's time is divided among its collectives by bytes. */
-static void add_buckets(const struct ap_whole_step *w, struct ap_block_cost *out)
+#define LARGEST 0x1p40 /* bytes of a bucket: what it takes is but its bytes / a bandwidth */
+
+/* Seconds per byte of a bucket that is as large as can be. */
+static double least_per_byte(struct ap_pricer *pricer, const struct ap_plan *p, const struct ap_bucket *b)
 {
+	struct ap_comm all = p->op[b->part->node].comm[b->part->comm].comm;
+
+	all.bytes = (int64_t)LARGEST;
+	return fmin(ap_comm_time_s(pricer, &all, NULL) / LARGEST, b->time_s / (double)b->bytes);
+}
+
+/* A bucket's time is divided among its collectives by bytes. */
+static void add_buckets(struct ap_ctx *ctx, const struct ap_whole_step *w, struct ap_block_cost *out)
+{
+	struct ap_pricer *pricer = ap_pricer_create(ctx->scratch, w->x.p->machine, w->x.p->step);
+
 	for (uint32_t k = 0; k < w->buckets.n; k++) {
 		const struct ap_bucket *b = &w->buckets.v[k];
+		bool gathers = ap_whole_step_gathers(w->x.p, b);
+		double least_s = least_per_byte(pricer, w->x.p, b);
 
 		for (uint32_t i = 0; i < b->n; i++) {
 			const struct ap_bucket_part *part = &b->part[i];
 			const struct ap_comm *comm = &w->x.p->op[part->node].comm[part->comm].comm;
 			struct ap_block_cost *c = &out[w->x.p->blocks->of[part->node]];
 
-			*(ap_whole_step_gathers(w->x.p, b) ? &c->gather_s : &c->exchange_s) +=
+			*(gathers ? &c->gather_s : &c->exchange_s) +=
 				b->time_s * ((double)comm->bytes / (double)b->bytes);
+			*(gathers ? &c->least_gather_s : &c->least_exchange_s) +=
+				least_s * (double)comm->bytes;
 		}
 	}
 }
@@ -174,7 +193,7 @@ const struct ap_block_cost *ap_block_costs_make(struct ap_ctx *ctx, const struct
 		add_operator(&w, i, &out[p->blocks->of[i]]);
 	add_passes(&w, out);
 	add_again(ctx, &w, out);
-	add_buckets(&w, out);
+	add_buckets(ctx, &w, out);
 	add_constants(ctx, p, out);
 	count_layers(ctx, p, out);
 	for (uint32_t b = 0; b < p->blocks->n; b++)

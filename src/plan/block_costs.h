@@ -36,6 +36,7 @@ struct ap_block_cost {
 	double update_s; /* of its parameters, in a step */
 	double exchange_s, gather_s; /* its share of the buckets of gradients, and of dealt weights. Not
 	                                part of what makes blocks equal: buckets are of several blocks */
+	double least_exchange_s, least_gather_s; /* the same in buckets that are as large as can be */
 };
 
 /* The figures of a priced plan, [p->blocks->n], in the run arena. Simulates the plan once more. O(operators +

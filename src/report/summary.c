@@ -592,11 +592,13 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 	add_speed(out, p);
 	if (j->ranks)
 		line(out, "ranks", "%s", j->ranks);
-	ap_str_addf(out, "%-18s%" PRIu32 " combinations: %" PRIu32 " priced, of which %" PRIu32 " fit; "
-		"%" PRIu32 " need too much memory, %" PRIu32 " are slower by a bound, %" PRIu32 " cannot be",
-		"among", j->n, j->evaluated, j->fit, j->too_large, j->slower, j->refused);
+	ap_str_addf(out, "%-18s%" PRIu32 " combinations: plans of %" PRIu32 " are priced and fit (%" PRIu32
+		" plans in all), %" PRIu32 " need too much memory, %" PRIu32 " are slower by a bound, "
+		"%" PRIu32 " cannot be",
+		"among", j->n, j->fit, j->evaluated, j->too_large, j->slower, j->refused);
 	if (j->open)
-		ap_str_addf(out, ", %" PRIu32 " were not looked at", j->open);
+		ap_str_addf(out, ", %" PRIu32 " %s", j->open,
+			j->complete ? "are open" : "were not looked at");
 	ap_str_addc(out, '\n');
 	for (uint32_t i = 0; i < j->nrejected; i++)
 		line(out, i ? "" : "rejected", "%s", j->rejected[i]);

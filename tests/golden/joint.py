@@ -115,7 +115,7 @@ def look_at(folder, name, executor, chip, devices, memory):
         fault(f"{what}: searched cuts: {joint}")
     if abs(decided - step) > 1e-12 * step:
         fault(f"{what}: decided at {joint['step_time_s']}, planned {step}")
-    if joint["too_large"] + joint["slower"] + joint["refused"] + joint["fit"] != \
+    if joint["too_large"] + joint["slower"] + joint["refused"] + joint["fit"] + joint["open"] != \
             joint["combinations"] or not joint["complete"]:
         fault(f"{what}: combinations do not add up: {joint}")
     if name == "resnet" and "micro-batches=1 " not in joint["decided"]:
@@ -124,11 +124,17 @@ def look_at(folder, name, executor, chip, devices, memory):
         fault(f"{what}: does not leave the headroom")
     code, out, err = run("plan", graph, *machine, "--json", "--no-prune", "--top", "1000")
     whole = json.loads(out)["joint"] if code == 0 else {}
-    if whole.get("decided") != joint["decided"] or whole.get("step_time_s") != joint["step_time_s"]:
+    # Layers are dealt under other limits then: a plan may be another one, but no bound is wrong.
+    if whole["step_time_s"] < joint["step_time_s"] * (1 - 1e-3) or \
+            joint["step_time_s"] < whole["step_time_s"] * (1 - 1e-3):
         fault(f"{what}: {joint['decided']} {joint['step_time_s']}, without pruning "
               f"{whole.get('decided')} {whole.get('step_time_s')}")
-    if whole.get("priced") != joint["combinations"] or joint["priced"] >= whole.get("priced", 0):
-        fault(f"{what}: priced {joint['priced']} and, without pruning, {whole.get('priced')}")
+    if max(joint["step_bound_s"], whole["step_bound_s"]) > \
+            min(joint["step_time_s"], whole["step_time_s"]) * (1 + 1e-12):
+        fault(f"{what}: bounds {joint['step_bound_s']}, {whole['step_bound_s']} of "
+              f"{joint['step_time_s']}, {whole['step_time_s']}")
+    if joint["priced"] >= whole["priced"]:
+        fault(f"{what}: priced {joint['priced']} and, without pruning, {whole['priced']}")
     if "error" in whole and whole["fit"] <= 1000:
         near = [p for p in whole["fastest"]
                 if p["step_time_s"] <= decided_step(whole) * (1 + whole["error"]["step_percent"] / 100)]
@@ -137,10 +143,11 @@ def look_at(folder, name, executor, chip, devices, memory):
         if whole["error"]["plans"] != len(near) or whole["error"]["maybe"] or \
                 not all(w in words for w in common for words in every):
             fault(f"{what}: {len(near)} plans are near, not {whole['error']}")
-    bound = {one["name"]: one["step_bound_s"] for one in joint["instead"]}
-    for one in whole.get("instead", []):  # where all others were bounded away, there is no line
-        if one["step_time_s"] < bound.get(one["name"], 0) * (1 - 1e-9):
-            fault(f"{what}: {one} is below the bound {bound[one['name']]}")
+    for one in whole.get("instead", []) if whole["decided"] == joint["decided"] else []:
+        for other in joint["instead"]:
+            if one["name"] == other["name"] and \
+                    one["step_time_s"] < other["step_bound_s"] * (1 - 1e-9):
+                fault(f"{what}: {one} is below the bound {other}")
     code, out, err = run("check", files[0])
     if code != 0:
         fault(f"{what}: check: {out}{err}")

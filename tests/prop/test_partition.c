@@ -2,6 +2,7 @@
 /* Random pipeline problems: the exact engine against every plan there is. */
 #include <math.h>
 
+#include "partition/even.h"
 #include "partition/partition.h"
 #include "pipeline/schedule.h"
 #include "unit.h"
@@ -233,9 +234,27 @@ static void check_below(const struct pipeline *x, struct ap_ctx *ctx, const stru
 	}
 }
 
+/* What comes to mind is a plan that keeps all rules, and takes what the simulator says. Returns if there is one. */
+static bool check_even(const struct pipeline *x, struct ap_ctx *ctx, const struct ap_partition_choice *all)
+{
+	struct ap_partition_plan plan;
+	struct ap_partition_worth worth;
+	double step_s, truth;
+
+	if (x->p.ndegree > 1 || !ap_partition_even(ctx, &x->p, &plan, &step_s))
+		return false;
+	ap_partition_judge(ctx, &x->p, &plan, &worth);
+	ck_assert_msg(!worth.fault, "%s", worth.fault);
+	truth = x->p.objective == AP_OBJECTIVE_STEP ? worth.step_s : worth.largest_s;
+	ck_assert_msg(fabs(truth - step_s) <= 1e-6 * fmax(1, truth), "%.17g is said, %.17g it takes", step_s,
+		truth);
+	ck_assert(truth >= all->cost * (1 - 1e-12));
+	return true;
+}
+
 START_TEST(the_engine_finds_what_all_plans_have)
 {
-	uint64_t seed = random_seed(), cases = case_count(), tried = 0, limited = 0, none = 0;
+	uint64_t seed = random_seed(), cases = case_count(), tried = 0, limited = 0, none = 0, even = 0;
 
 	for (uint64_t i = 0; i < cases; i++) {
 		uint64_t own = seed + i, state = own * UINT64_C(0x9E3779B97F4A7C15) | 1;
@@ -258,13 +277,15 @@ START_TEST(the_engine_finds_what_all_plans_have)
 			limited += own % 2;
 			none += all.outcome == AP_OUT_INFEASIBLE;
 			check_against(&x, &ctx, &all);
+			even += check_even(&x, &ctx, &all);
 			if (all.plan)
 				check_below(&x, &ctx, &all);
 		}
 		ctx_destroy(&ctx);
 	}
 	printf("%" PRIu64 " of %" PRIu64 " small enough, %" PRIu64 " with memory that binds, %" PRIu64
-		" without a plan\n", tried, cases, limited, none);
-	ck_assert(cases < 100 || (tried > cases / 3 && limited > cases / 8 && none < tried / 2));
+		" without a plan, %" PRIu64 " with an even one\n", tried, cases, limited, none, even);
+	ck_assert(cases < 100 ||
+		(tried > cases / 3 && limited > cases / 8 && none < tried / 2 && even > tried / 8));
 }
 END_TEST

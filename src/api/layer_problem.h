@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pipeline problem (partition/partition.h) of a point whose layers are still to be dealt to the parts
+ * and to kinds of recomputation. Figures of layers are those of the blocks (plan/block_costs.h) of plans
+ * in which the network runs in one stage, on the devices of a stage, all layers of one kind: a plan for
+ * each kind. What adds to a step or to memory beside that is left out, so that the problem's bounds are
+ * bounds of plans: sends, exchanges of gradients that run beside passes, and tensors that parts share.
+ */
+#ifndef AP_API_LAYER_PROBLEM_H
+#define AP_API_LAYER_PROBLEM_H
+
+#include "api/request.h"
+#include "decision/space.h"
+#include "graph/fold.h"
+
+struct ap_layer_problem {
+	struct ap_partition p;
+	double pass_s; /* of a micro-batch, both ways, at least, of all layers and what is around them */
+	double least_s; /* of one layer, at least */
+	double static_bytes, kept_bytes; /* of all layers, at least; kept: of each micro-batch */
+	int64_t context_bytes; /* of a device, beside all of them */
+};
+
+/*
+ * Makes the problem in the run arena. limit_bytes: of a device. src->machine is set, src->ready is the folded
+ * graph. AP_OK or what a plan's inputs report; then *out is not valid. AP_LIMIT without a report: the
+ * network's layers are none by themselves. O(kept operators * kinds).
+ */
+enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_layer_fold *fold, const struct ap_decision_space *space,
+	const struct ap_decision_point *point, int64_t limit_bytes, struct ap_layer_problem *out);
+
+/* The settings' words for a plan of the problem: what its parts have, and what they recompute. */
+void ap_layer_problem_say(struct ap_ctx *ctx, const struct ap_layer_problem *q,
+	const struct ap_partition_plan *plan, struct ap_decision_point *point);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "partition/even.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "partition/replay.h"
+#include "pipeline/schedule.h"
+
+enum { MOST_STEPS = 64 }; /* of a number of layers, where all choices are tried */
+#define TICK_S 0x1p-30 /* of the replay */
+
+struct sums { /* of layers */
+	double time_s; /* of all passes */
+	int64_t kept, late, weights, temporary;
+};
+
+struct evening {
+	struct ap_ctx *ctx;
+	const struct ap_partition *p;
+	struct ap_pipe pipe;
+	int32_t npart;
+	int64_t nfirst, nbody, nlayer;
+	const struct ap_partition_row **row; /* [nlayer] by kind */
+	int64_t *count; /* [npart] of the body */
+	int64_t *first; /* [npart + 1] */
+	int64_t *number; /* [nstage][nkind] layers of a stage in each kind; of kind 0: the rest */
+};
+
+static uint32_t kind_of(const struct evening *e, int64_t layer, uint32_t kind)
+{
+	const struct ap_partition_row *row = e->row[layer];
+
+	if (!row[kind].absent)
+		return kind;
+	for (kind = 0; kind + 1 < e->p->nkind && row[kind].absent; kind++)
+		;
+	return kind;
+}
+
+/* Layers in kind k of a segment, of those of its stage: each has its share, earlier ones what is left. */
+static int64_t share_of(const struct evening *e, int32_t stage, int32_t segment, const int64_t *number,
+	uint32_t k)
+{
+	int64_t all = 0, before = 0, n;
+
+	if (e->p->kinds == AP_KINDS_UNIFORM)
+		return number[k];
+	for (int32_t c = 0; c < e->p->nsegment; c++) {
+		n = e->count[ap_schedule_part(e->p->scheduler, e->p->nstage, stage, c)];
+		all += n;
+		before += c < segment ? n : 0;
+	}
+	n = e->count[ap_schedule_part(e->p->scheduler, e->p->nstage, stage, segment)];
+	return all ? (number[k] * (before + n) + all - 1) / all - (number[k] * before + all - 1) / all : 0;
+}
+
+/* Adds up a part's layers; kind: [nlayer] is filled for them unless it is NULL. */
+static void add_part(const struct evening *e, int32_t stage, int32_t segment, const int64_t *number,
+	struct sums *s, struct ap_ticks *ticks, uint32_t *kind)
+{
+	int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, stage, segment);
+	int64_t from = e->nfirst + e->first[q], to = e->nfirst + e->first[q + 1];
+	uint32_t k = e->p->nkind - 1;
+	int64_t left = k > 0 ? share_of(e, stage, segment, number, k) : 0;
+	double t[AP_TIMES] = {0};
+
+	for (int64_t i = q == 0 ? 0 : from; i < (q + 1 == e->npart ? e->nlayer : to); i++) {
+		uint32_t of = kind_of(e, i, 0);
+		const struct ap_partition_row *r;
+
+		if (i >= from && i < to) {
+			while (k > 0 && left <= 0)
+				left = --k > 0 ? share_of(e, stage, segment, number, k) : 0;
+			left -= k > 0;
+			of = kind_of(e, i, k);
+		}
+		if (kind)
+			kind[i] = of;
+		r = &e->row[i][of];
+		t[AP_TIME_FORWARD] += r->forward_s;
+		t[AP_TIME_BACKWARD] += r->backward_s;
+		t[AP_TIME_WEIGHT] += e->p->scheduler->splits ? r->weight_s : 0;
+		t[AP_TIME_UPDATE] += r->update_s;
+		s->kept += r->kept_bytes;
+		s->late += r->late_bytes;
+		s->weights += r->weights_bytes;
+		s->temporary = r->temporary_bytes > s->temporary ? r->temporary_bytes : s->temporary;
+	}
+	s->time_s += t[AP_TIME_FORWARD] + t[AP_TIME_BACKWARD] + t[AP_TIME_WEIGHT];
+	for (int i = 0; ticks && i < AP_TIMES; i++)
+		ticks[q].t[i] = (int64_t)(t[i] / TICK_S);
+}
+
+/* Time and bytes of a stage with so many layers in each kind. */
+static double weigh(const struct evening *e, int32_t stage, const int64_t *number, int64_t *bytes)
+{
+	const struct ap_instants *x = &e->pipe.instants[stage];
+	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
+	struct sums *s = AP_NEW_N(e->ctx->scratch, struct sums, e->p->nsegment);
+	int64_t most = 0, temporary = 0;
+	double time_s = 0;
+
+	*bytes = e->p->fixed_bytes[stage];
+	for (int32_t c = 0; c < e->p->nsegment; c++) {
+		add_part(e, stage, c, number, &s[c], NULL, NULL);
+		*bytes += s[c].weights;
+		temporary = s[c].temporary > temporary ? s[c].temporary : temporary;
+		time_s += s[c].time_s;
+	}
+	for (uint32_t i = 0; i < x->n; i++) {
+		size_t at = (size_t)i * (size_t)e->p->nsegment;
+		int64_t now = 0;
+
+		for (int32_t c = 0; c < e->p->nsegment; c++, at++)
+			now += x->held[at] * s[c].kept + (x->late ? x->late[at] * s[c].late : 0);
+		most = now > most ? now : most;
+	}
+	*bytes += most + temporary;
+	ap_arena_release(e->ctx->scratch, mark);
+	return time_s;
+}
+
+static int64_t stage_layers(const struct evening *e, int32_t stage)
+{
+	int64_t n = 0;
+
+	for (int32_t c = 0; c < e->p->nsegment; c++)
+		n += e->count[ap_schedule_part(e->p->scheduler, e->p->nstage, stage, c)];
+	return n;
+}
+
+/* The next choice of how many layers take each kind but the first, of at most n; false: that was the last. */
+static bool next_choice(const struct evening *e, int64_t n, int64_t *number)
+{
+	int64_t step = n / MOST_STEPS + 1, sum = 0;
+
+	for (uint32_t k = 1; k < e->p->nkind; k++)
+		sum += number[k];
+	for (uint32_t k = 1; k < e->p->nkind; k++) {
+		if (sum < n) {
+			number[k] += sum + step <= n ? step : n - sum;
+			return true;
+		}
+		sum -= number[k];
+		number[k] = 0;
+	}
+	return false;
+}
+
+/* Are all layers of the first kind, which is the quickest? */
+static bool is_least(const struct evening *e, const int64_t *number)
+{
+	for (uint32_t k = 1; k < e->p->nkind; k++)
+		if (number[k])
+			return false;
+	return true;
+}
+
+/* The quickest kinds of a stage that fit; false: none do. */
+static bool choose_stage(const struct evening *e, int32_t stage)
+{
+	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
+	int64_t *number = AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), n = stage_layers(e, stage);
+	int64_t *best = &e->number[(size_t)stage * e->p->nkind];
+	double least_s = INFINITY;
+
+	do {
+		int64_t bytes;
+		double time_s = weigh(e, stage, number, &bytes);
+
+		if (bytes <= e->p->capacity_bytes[stage] && time_s < least_s) {
+			least_s = time_s;
+			memcpy(best, number, e->p->nkind * sizeof *best);
+			if (is_least(e, number))
+				break;
+		}
+	} while (next_choice(e, n, number));
+	ap_arena_release(e->ctx->scratch, mark);
+	return least_s < INFINITY;
+}
+
+/* The same of all stages, with one choice for all parts. */
+static bool choose_uniform(const struct evening *e)
+{
+	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
+	int64_t *number = AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), most = 0;
+	double least_s = INFINITY;
+
+	for (int32_t q = 0; q < e->npart; q++)
+		most = e->count[q] > most ? e->count[q] : most;
+	do {
+		double time_s = 0;
+		bool fits = true;
+
+		for (int32_t s = 0; s < e->p->nstage && fits; s++) {
+			int64_t bytes;
+
+			time_s = fmax(time_s, weigh(e, s, number, &bytes));
+			fits = bytes <= e->p->capacity_bytes[s];
+		}
+		if (fits && time_s < least_s) {
+			least_s = time_s;
+			for (int32_t s = 0; s < e->p->nstage; s++)
+				memcpy(&e->number[(size_t)s * e->p->nkind], number,
+					e->p->nkind * sizeof *number);
+			if (is_least(e, number))
+				break;
+		}
+	} while (next_choice(e, most, number));
+	ap_arena_release(e->ctx->scratch, mark);
+	return least_s < INFINITY;
+}
+
+static bool choose(const struct evening *e)
+{
+	int64_t sum = 0;
+
+	for (int32_t q = 0; q < e->npart; q++) {
+		e->first[q] = sum;
+		sum += e->count[q];
+	}
+	e->first[e->npart] = sum;
+	if (e->p->kinds == AP_KINDS_UNIFORM)
+		return choose_uniform(e);
+	for (int32_t s = 0; s < e->p->nstage; s++)
+		if (!choose_stage(e, s))
+			return false;
+	return true;
+}
+
+/* Writes the plan that was chosen; returns its objective. */
+static double lay_out(const struct evening *e, struct ap_partition_plan *out)
+{
+	struct ap_arena *arena = e->ctx->arena;
+	struct ap_ticks *ticks = AP_NEW_N(arena, struct ap_ticks, e->npart);
+	int64_t *send = AP_NEW_N(arena, int64_t, e->npart), *back = AP_NEW_N(arena, int64_t, e->npart), end;
+	uint32_t *kind = AP_NEW_N(arena, uint32_t, e->nlayer);
+	struct ap_replay *replay = ap_replay_create(e->ctx, e->p->scheduler, e->p->nstage, e->p->nsegment,
+		e->p->nmicro);
+	double largest_s = 0;
+
+	for (int32_t s = 0; s < e->p->nstage; s++) {
+		struct sums all = {0};
+
+		for (int32_t c = 0; c < e->p->nsegment; c++)
+			add_part(e, s, c, &e->number[(size_t)s * e->p->nkind], &all, ticks, kind);
+		largest_s = fmax(largest_s, all.time_s);
+	}
+	for (int32_t q = 0; q + 1 < e->npart; q++) {
+		send[q] = (int64_t)(e->p->degree[0].send_s / TICK_S);
+		back[q] = (int64_t)(e->p->degree[0].send_back_s / TICK_S);
+	}
+	end = ap_replay_end(replay, ticks, send, back);
+	*out = (struct ap_partition_plan){ap_arena_memdup(arena, e->first,
+		(size_t)(e->npart + 1) * sizeof *e->first), AP_NEW_N(arena, uint32_t, e->p->nstage), kind,
+		e->p->kinds == AP_KINDS_UNIFORM ? ap_arena_memdup(arena, e->number,
+			e->p->nkind * sizeof *e->number) : NULL};
+	return e->p->objective == AP_OBJECTIVE_STAGE ? largest_s : (double)end * TICK_S;
+}
+
+/* Passes over one micro-batch of a stage. */
+static double busy(const struct evening *e, int32_t stage)
+{
+	int64_t bytes;
+
+	return weigh(e, stage, &e->number[(size_t)stage * e->p->nkind], &bytes);
+}
+
+/* Moves a layer from the busiest stage's last part that has one to spare to the idlest one's smallest. */
+static bool move_one(const struct evening *e)
+{
+	int32_t from = 0, to = 0, give = -1, take = -1;
+	double most_s = -1, least_s = INFINITY;
+
+	for (int32_t s = 0; s < e->p->nstage; s++) {
+		double time_s = busy(e, s);
+
+		if (time_s > most_s) {
+			most_s = time_s;
+			from = s;
+		}
+		if (time_s < least_s) {
+			least_s = time_s;
+			to = s;
+		}
+	}
+	for (int32_t c = e->p->nsegment; c-- > 0;) {
+		int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, from, c);
+
+		if (give < 0 && e->count[q] > e->p->least_layers && e->count[q] > 1)
+			give = q;
+	}
+	for (int32_t c = 0; c < e->p->nsegment; c++) {
+		int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, to, c);
+
+		if (take < 0 || e->count[q] < e->count[take])
+			take = q;
+	}
+	if (from == to || give < 0)
+		return false;
+	e->count[give]--;
+	e->count[take]++;
+	return true;
+}
+
+static double largest(const struct evening *e)
+{
+	double most_s = 0;
+
+	for (int32_t s = 0; s < e->p->nstage; s++)
+		most_s = fmax(most_s, busy(e, s));
+	return most_s;
+}
+
+bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_partition_plan *out,
+	double *step_s)
+{
+	struct evening e = {.ctx = ctx, .p = p, .npart = p->nstage * p->nsegment};
+	int64_t spare, *kept;
+	double largest_s, other_s;
+	struct ap_partition_plan other;
+	bool fits;
+
+	assert(p->ndegree == 1);
+	e.nlayer = ap_partition_layers(p);
+	e.nbody = ap_partition_body(p);
+	if (e.nbody < e.npart * (p->least_layers > 1 ? p->least_layers : 1))
+		return false;
+	e.row = AP_NEW_N(ctx->arena, const struct ap_partition_row *, e.nlayer);
+	e.count = AP_NEW_N(ctx->arena, int64_t, e.npart);
+	e.first = AP_NEW_N(ctx->arena, int64_t, e.npart + 1);
+	e.number = AP_NEW_N(ctx->arena, int64_t, (size_t)p->nstage * p->nkind);
+	for (uint32_t r = 0, i = 0; r < p->nrun; r++)
+		for (int64_t k = 0; k < p->run[r].count; k++) {
+			e.row[i++] = p->cls[p->run[r].cls].row;
+			e.nfirst += p->run[r].at == AP_AT_FIRST;
+		}
+	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &e.pipe);
+	spare = e.nbody % e.npart;
+	if (p->counts == AP_COUNTS_EQUAL && spare)
+		return false;
+	for (int32_t q = 0; q < e.npart; q++)
+		e.count[q] = p->counts == AP_COUNTS_GIVEN ? p->count[q]
+			: e.nbody / e.npart + (q + 1 < e.npart && q + 1 >= e.npart - spare);
+	fits = choose(&e);
+	*step_s = fits ? lay_out(&e, out) : INFINITY;
+	if (p->counts != AP_COUNTS_FREE)
+		return fits;
+	kept = AP_NEW_N(ctx->arena, int64_t, e.npart);
+	for (largest_s = fits ? largest(&e) : INFINITY;;) {
+		double moved_s;
+
+		memcpy(kept, e.count, (size_t)e.npart * sizeof *kept);
+		if (!move_one(&e) || !choose(&e) || (moved_s = largest(&e)) >= largest_s)
+			break;
+		largest_s = moved_s;
+	}
+	memcpy(e.count, kept, (size_t)e.npart * sizeof *kept);
+	if (!choose(&e))
+		return fits;
+	other_s = lay_out(&e, &other);
+	if (other_s < *step_s) {
+		*step_s = other_s;
+		*out = other;
+	}
+	return true;
+}

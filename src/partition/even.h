@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of a pipeline problem that come to mind first, without a search: what an expert would try. */
+#ifndef AP_PARTITION_EVEN_H
+#define AP_PARTITION_EVEN_H
+
+#include "partition/partition.h"
+
+/*
+ * The better of two plans: with the body's layers dealt evenly (those left over to the parts before the last
+ * one), and with layers moved from the busiest stage to others until that helps no more; kinds so that each
+ * stage takes the least time that fits its memory, or all do where kinds are uniform. Of one degree. *step_s:
+ * its objective. False: neither fits, or there are fewer layers than parts. In the run arena. O(slots +
+ * layers * choices of kinds).
+ */
+bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_partition_plan *out,
+	double *step_s);
+
+#endif

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""dealt.py PROGRAM: layers that `plan` deals to the parts of a pipeline, and to kinds of recomputation.
+
+Degrees, stages, segments and micro-batches are given, layers and kinds are open. Random lists of
+them, priced by `evaluate`, may not take less than the bound that `plan` states, nor, where they
+fit, less than its plan by more than its gap. AP_CASES: settings; AP_SEED: theirs.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+program = os.path.abspath(sys.argv[1])
+cases = max(6, int(os.environ.get("AP_CASES", "100")) // 8)
+seed = int(os.environ.get("AP_SEED", "20261124"))
+faults = []
+TRIES = 6
+
+
+def fault(text):
+    faults.append(text)
+    print("FAULT:", text)
+
+
+def run(*words):
+    got = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return got.returncode, got.stdout, got.stderr
+
+
+NETWORKS = {
+    "gpt": (12, ["gpt3", "--layers", "12", "--hidden", "1024", "--heads", "16", "--sequence", "512",
+                 "--vocabulary", "8192", "--batch", "64", "--dtype", "float16"]),
+    "llama": (10, ["llama", "--layers", "10", "--hidden", "1024", "--heads", "16", "--kv-heads", "8",
+                   "--inner", "2816", "--sequence", "1024", "--vocabulary", "32000", "--batch", "64",
+                   "--attention", "flash", "--dtype", "bfloat16"]),
+    "mixtral": (8, ["mixtral", "--layers", "8", "--hidden", "512", "--heads", "8", "--kv-heads", "4",
+                    "--inner", "1024", "--experts", "4", "--active", "2", "--sequence", "256",
+                    "--vocabulary", "8192", "--batch", "64", "--attention", "flash",
+                    "--dtype", "bfloat16", "--kernels", "fused", "--capacity", "0"]),
+}
+# Kinds that may stand beside one another, the least first.
+KINDS = {"megatron": ["full"], "mindformers": ["selective", "full"], "generic": ["selective", "full"],
+         "mindspore": ["selective", "full"]}
+
+
+def divisors(n):
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def settings(rng, layers, executor):
+    """A hybrid without layers, and how many parts it has."""
+    pp = rng.choice([2, 4])
+    tp = rng.choice([1, 2])
+    dp = 8 // pp // tp
+    v = rng.choice([1, 1, 2, 3]) if layers >= 3 * pp else rng.choice([1, 2])
+    mbs = rng.choice([1, 2])
+    if v > 1 and 64 // (dp * mbs) % pp:
+        v = 1
+    words = f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(tp > 1)},mbs={mbs}"
+    level = rng.choice([[], ["--enable-parallel-optimizer"]])
+    return pp, v, words, level
+
+
+def lists(rng, layers, pp, v, executor):
+    """Random layers of each part, and kinds of them."""
+    cuts = sorted(rng.sample(range(1, layers), pp * v - 1))
+    parts = [b - a for a, b in zip([0] + cuts, cuts + [layers])]
+    if rng.random() < 0.3 and layers % (pp * v) == 0:
+        parts = [layers // (pp * v)] * (pp * v)
+    if executor == "megatron":
+        kind = rng.choice(["none", f"full:{rng.randint(1, max(parts))}", "full"])
+        return parts, kind
+    rows, held = [], [0] * len(parts)
+    for kind in reversed(KINDS[executor]):
+        held = [rng.randint(low, n) for low, n in zip(held, parts)]
+        rows.append(f"{kind}:" + "/".join(",".join(map(str, held[k * pp:(k + 1) * pp]))
+                                          for k in range(v)))
+    return parts, rng.choice(["none", ",".join(rows)])
+
+
+def look_at(rng, folder, name, executor, chip):
+    layers = NETWORKS[name][0]
+    pp, v, hybrid, level = settings(rng, layers, executor)
+    graph = os.path.join(folder, name + ".json")
+    machine = ["--device-num", "8", "--chip", chip, "--executor", executor]
+    memory = []
+    code, out, err = run("plan", graph, *machine, *level, "--hybrid", hybrid, "--json")
+    if code == 0 and rng.random() < 0.6:  # so that memory binds
+        most = max(m["total_bytes"] for m in json.loads(out)["prediction"]["memory"])
+        memory = ["--memory", str(int(most * rng.uniform(0.75, 1)))]
+        code, out, err = run("plan", graph, *machine, *memory, *level, "--hybrid", hybrid, "--json")
+    what = f"{name} {' '.join(machine + memory + level)} --hybrid {hybrid}"
+    if code == 7 and memory and "no plan was found that fits" in err:
+        return 0  # neither found nor excluded
+    if code not in (0, 5):
+        fault(f"{what}: exit code {code}: {err}")
+        return 0
+    joint = json.loads(out)["joint"] if code == 0 else None
+    if joint and (joint["step_bound_s"] > joint["step_time_s"] * (1 + 1e-12) or not joint["complete"]):
+        fault(f"{what}: bound {joint}")
+    met = 0
+    for _ in range(TRIES):
+        parts, kinds = lists(rng, layers, pp, v, executor)
+        code, out, err = run("evaluate", graph, *machine, *level, "--hybrid",
+                             f"{hybrid},layers={','.join(map(str, parts))}", "--recompute", kinds, "--json")
+        if code != 0:
+            fault(f"{what}: layers={parts} --recompute {kinds}: {code} {err}")
+            continue
+        other = json.loads(out)["prediction"]
+        usable = joint["usable_bytes"] if joint else int(memory[1]) * 0.95 if memory else 0
+        fits = max(m["total_bytes"] for m in other["memory"]) <= usable
+        met += fits
+        if fits and not joint:
+            fault(f"{what}: nothing fits, but layers={parts} --recompute {kinds} does")
+        elif fits and other["step_time_s"] < joint["step_bound_s"] * (1 - 1e-12):
+            fault(f"{what}: layers={parts} --recompute {kinds} takes {other['step_time_s']}, "
+                  f"the bound is {joint['step_bound_s']}")
+        elif fits and other["step_time_s"] < joint["step_time_s"] * (1 - 0.01):
+            fault(f"{what}: layers={parts} --recompute {kinds} takes {other['step_time_s']}, "
+                  f"{joint['decided']} {joint['step_time_s']}")
+    return met
+
+
+with tempfile.TemporaryDirectory() as folder:
+    print("seed", seed)
+    for name, (_, words) in NETWORKS.items():
+        code, _, err = run("model", *words, "-o", os.path.join(folder, name + ".json"))
+        if code != 0:
+            fault(f"model {name}: {err}")
+    fit = 0
+    for case in range(cases):
+        rng = random.Random(seed + case)
+        name = rng.choice(sorted(NETWORKS))
+        executor, chip = rng.choice([("megatron", "a100-80"), ("mindformers", "ascend910b"),
+                                     ("generic", "h100"), ("mindspore", "ascend910b")])
+        fit += look_at(rng, folder, name, executor, chip)
+    print(f"{cases} settings, {fit} random lists that fit")
+    if fit < cases:
+        fault("too few lists fit")
+sys.exit(1 if faults else 0)
