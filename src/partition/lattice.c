@@ -910,7 +910,8 @@ int64_t ap_lattice_bound(struct ap_lattice *l, const uint32_t *option, int64_t m
 	copy_edges(l, &l->all, &l->live);
 	sums = play(l, limit);
 	low = sums > low ? sums : low;
-	return halve(l, low, most + 1, limit);
+	low = halve(l, low, most + 1, limit);
+	return low > most ? most + 1 : low; /* longer walks were left out */
 }
 
 struct seeking {

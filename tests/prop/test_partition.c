@@ -289,3 +289,26 @@ START_TEST(the_engine_finds_what_all_plans_have)
 		(tried > cases / 3 && limited > cases / 8 && none < tried / 2 && even > tried / 8));
 }
 END_TEST
+
+/* Of memory that two segments share, of ends in several degrees, of uniform kinds that a class lacks. */
+START_TEST(bounds_that_were_too_much)
+{
+	static const uint64_t seeds[] = {12000705, 5000480, 3000439};
+
+	for (size_t i = 0; i < AP_COUNT(seeds); i++) {
+		uint64_t state = seeds[i] * UINT64_C(0x9E3779B97F4A7C15) | 1;
+		struct ap_partition_budget budget = {.work = MOST_PLANS};
+		struct ap_ctx ctx = ctx_create(true);
+		struct ap_partition_choice all;
+		struct pipeline x;
+
+		pick(&x, &state);
+		if (seeds[i] % 2)
+			tighten(&x, &ctx, &state);
+		ap_partition_brute(&ctx, &x.p, &budget, &all);
+		ck_assert_int_eq(all.ended, AP_ENDED_PROVEN);
+		check_against(&x, &ctx, &all);
+		ctx_destroy(&ctx);
+	}
+}
+END_TEST
