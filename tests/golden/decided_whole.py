@@ -172,7 +172,11 @@ def decided_of(joint):
         if not equals:
             got.update({"level": int(key[5:])} if key.startswith("level") else {"scheduler": key})
         elif key == "recompute":
+            if value not in ("none", "selective", "full", "products/2"):
+                return None
             got["kind"] = value
+        elif key == "layers":
+            return None
         elif value.isdigit():
             got[{"v": "vpp", "micro-batches": "m"}.get(key, key)] = int(value)
         else:
