@@ -32,8 +32,8 @@ enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
 enum { ROUND = 16 }; /* trials of a round, whatever the jobs */
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
-enum { MOST_DEALT = 64 }; /* points whose layers are dealt by a search */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
+#define DEAL_ALL (UINT64_C(1) << 27) /* of all points: about a second */
 #define DEAL_GAP 1e-3
 
 struct pass { /* of a micro-batch through all stages, forth and back */
@@ -70,6 +70,7 @@ struct trying { /* of one thread, or of a run */
 	struct pass *pass;
 	double below_s; /* only plans that take less are of interest */
 	uint32_t priced; /* plans */
+	uint64_t work; /* to deal layers */
 };
 
 /* What the layers of a plan hold and take. */
@@ -175,25 +176,26 @@ static void begin(struct trying *t, struct ap_layer_problem *q, int64_t **fixed,
 	q->p.fixed_bytes = *fixed;
 }
 
-/* What the leanest kind needs of layers that are dealt evenly, where no plan fits. */
+/* Prices layers that are dealt evenly, all in the leanest kind. */
 static void price_leanest(struct trying *t, const struct ap_layer_problem *q)
 {
 	struct ap_decision_point point = t->trial->point;
 
 	point.recompute = q->p.kind[q->p.nkind - 1];
 	price(t, &point, NULL);
-	if (t->trial->verdict != AP_DECISION_FITS)
-		t->trial->verdict = AP_DECISION_TOO_LARGE;
+	if (t->trial->verdict == AP_DECISION_FITS)
+		t->trial->point = point;
+	else
+		t->trial->verdict = AP_DECISION_OPEN;
 }
 
-/* Bounds a point whose layers are not dealt yet, by figures of its own, and prices a plan that comes to
- * mind. */
+/* Learns what the layers of a point take, and prices a plan that comes to mind. */
 static void look(struct trying *t)
 {
 	struct ap_layer_problem q;
 	struct ap_ctx *ctx = &t->ctx;
 	struct ap_partition_plan plan;
-	int64_t lack_bytes, *fixed, *excess;
+	int64_t *fixed, *excess;
 	double step_s;
 
 	if (ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space, &t->trial->point,
@@ -202,29 +204,48 @@ static void look(struct trying *t)
 		return;
 	}
 	tell_layers(&q, &t->trial->point, t->tells, t->pass);
-	t->trial->bound_s = fmax(t->trial->bound_s, ap_partition_bound_to(ctx, &q.p, t->below_s));
-	if (t->trial->bound_s == INFINITY) {
-		t->trial->verdict = AP_DECISION_TOO_LARGE;
-		lack_bytes = ap_partition_lack(ctx, &q.p);
-		if (lack_bytes > 0)
-			t->trial->memory_bytes = t->joint->usable_bytes + lack_bytes;
-		else
-			price_leanest(t, &q);
-		return;
-	}
 	begin(t, &q, &fixed, &excess);
-	for (int i = 0; i < MISFITS && t->trial->bound_s < t->below_s; i++) {
-		if (!ap_partition_even(ctx, &q.p, &plan, &step_s) || step_s >= t->below_s)
+	for (int i = 0; i < MISFITS; i++) {
+		bool fits = ap_partition_even(ctx, &q.p, &plan, &step_s);
+
+		/* Rooms that were given for one plan may be too much for all. */
+		if (!fits && i > 0)
+			price_leanest(t, &q);
+		if (!fits || step_s >= t->below_s || price_dealt(t, &q, &plan, excess))
 			return;
-		if (price_dealt(t, &q, &plan, excess)) {
-			/* Without a pipeline there is no other plan but those that recompute more. */
-			if (t->trial->verdict == AP_DECISION_FITS && t->trial->point.pp == 1 &&
-				t->trial->point.recompute == q.p.kind[0])
-				t->trial->bound_s = t->trial->step_s;
-			return;
-		}
 		give_room(&q, excess, fixed);
 	}
+	price_leanest(t, &q);
+}
+
+/* Bounds all plans of a point by its layers. */
+static void bound(struct trying *t)
+{
+	struct ap_layer_problem q;
+	struct ap_ctx *ctx = &t->ctx;
+	struct ap_decision_trial *trial = t->trial;
+	enum ap_status st = ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space,
+		&trial->point, t->joint->usable_bytes, &q);
+	int64_t lack_bytes;
+
+	assert(st == AP_OK);
+	(void)st;
+	if (trial->verdict == AP_DECISION_FITS && trial->point.pp == 1 &&
+		strcmp(trial->point.recompute, q.p.kind[0]) == 0) {
+		/* Without a pipeline there is no other plan but those that recompute more. */
+		trial->bound_s = trial->step_s;
+		return;
+	}
+	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->below_s));
+	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
+		return;
+	lack_bytes = ap_partition_lack(ctx, &q.p);
+	if (lack_bytes > 0)
+		trial->memory_bytes = t->joint->usable_bytes + lack_bytes;
+	else
+		price_leanest(t, &q);
+	if (trial->verdict == AP_DECISION_OPEN)
+		trial->verdict = AP_DECISION_TOO_LARGE;
 }
 
 /* Deals the layers of a point as well as they can be, and prices the plan that comes of it. */
@@ -246,6 +267,7 @@ static void deal(struct trying *t)
 		struct ap_partition_choice choice;
 
 		ap_partition_solve(ctx, &q.p, &budget, &choice);
+		t->work += choice.work;
 		if (i == 0) {
 			trial->bound_s = fmax(trial->bound_s, choice.lower_bound);
 			if (!choice.plan && choice.ended == AP_ENDED_PROVEN)
@@ -275,7 +297,8 @@ struct deciding {
 	AP_VEC(struct kin) kins;
 	bool timed; /* passes add up to a bound: two may not run as one */
 	const uint32_t *kin_of; /* [trials.n] */
-	bool *looked, *dealt; /* [trials.n] */
+	enum step {NEW, LOOKED, BOUNDED, DEALT} *step; /* [trials.n] that was done with it last */
+	uint64_t work; /* to deal layers, so far */
 	struct ap_arena **kept; /* [ctx->jobs] of a thread, emptied after each round */
 	struct ap_mark *empty; /* [ctx->jobs] */
 	struct ap_ctx *own; /* [ctx->jobs] of a thread, released after each trial */
@@ -422,6 +445,7 @@ struct round {
 	struct pass pass[ROUND];
 	char why[ROUND][WHY_BYTES];
 	uint32_t priced[ROUND];
+	uint64_t work[ROUND];
 	double below_s;
 };
 
@@ -445,11 +469,14 @@ static void try_one(void *user, size_t i, int worker)
 	t.tells->by = -1;
 	if (t.trial->point.kind >= 0)
 		price(&t, &t.trial->point, NULL);
-	else if (r->d->looked[r->at[i]])
-		deal(&t);
-	else
+	else if (r->d->step[r->at[i]] == NEW)
 		look(&t);
+	else if (r->d->step[r->at[i]] == LOOKED)
+		bound(&t);
+	else
+		deal(&t);
 	r->priced[i] = t.priced;
+	r->work[i] = t.work;
 	if (t.trial->verdict == AP_DECISION_REFUSED)
 		first_error(t.ctx.diag, r->why[i]);
 	keep(r->d->kept[worker], &t.trial->point.recompute);
@@ -482,9 +509,9 @@ static void run_round(struct round *r)
 
 		keep(d->ctx->arena, &t->point.recompute);
 		keep(d->ctx->arena, &t->point.layers);
-		d->dealt[at] = d->looked[at];
-		d->looked[at] = true;
+		d->step[at]++;
 		out->evaluated += r->priced[i];
+		d->work += r->work[i];
 		t->by = (int32_t)at;
 		if (t->verdict == AP_DECISION_REFUSED)
 			t->why = ap_arena_strdup(d->ctx->arena, r->why[i]);
@@ -556,11 +583,13 @@ static bool judge(struct deciding *d, uint32_t i, double best_s)
 	struct kin *k = &d->kins.v[d->kin_of[i]];
 	const struct kin *like = holds_like(d, k);
 	double takes_s = pass_s(d, k, t->point.dp * t->point.cp);
+	double needed = like ? least_bytes(like, &t->point) : 0;
 
-	if (d->set->prune && like &&
-		least_bytes(like, &t->point) > (double)d->out->usable_bytes) {
+	if (d->set->prune && needed > (double)d->out->usable_bytes) {
 		t->verdict = AP_DECISION_TOO_LARGE;
 		t->by = like->by;
+		if (d->step[i] && t->memory_bytes == 0)
+			t->memory_bytes = (int64_t)ceil(needed);
 	} else if (d->timed && takes_s > 0) {
 		t->bound_s = fmax(t->bound_s, least_s(k, takes_s, &t->point, d->out->space.layers));
 	}
@@ -602,7 +631,7 @@ static void pick(struct deciding *d, struct round *r)
 	for (uint32_t i = 0; i < d->trials.n; i++) {
 		const struct kin *k = &d->kins.v[d->kin_of[i]];
 
-		if (d->trials.v[i].verdict != AP_DECISION_OPEN || !judge(d, i, best_s) || d->looked[i])
+		if (d->trials.v[i].verdict != AP_DECISION_OPEN || !judge(d, i, best_s) || d->step[i])
 			continue;
 		if (k->by < 0 && (met[d->kin_of[i]] || is_awaited(d, k) ||
 			(k->first != i && d->trials.v[k->first].verdict == AP_DECISION_OPEN)))
@@ -614,8 +643,9 @@ static void pick(struct deciding *d, struct round *r)
 	memcpy(r->at, list.at, sizeof list.at);
 }
 
-/* Those whose layers may be dealt better than in the plan that came to mind, the least bound first. */
-static void pick_to_deal(struct deciding *d, struct round *r)
+/* Those with which this step was done last, and which may have a plan that is faster than the best: the least
+ * bound first. */
+static void pick_open(struct deciding *d, enum step step, struct round *r)
 {
 	double best_s = d->out->best == AP_NONE ? INFINITY : d->trials.v[d->out->best].step_s;
 	struct candidates list = {.most = ROUND};
@@ -623,7 +653,7 @@ static void pick_to_deal(struct deciding *d, struct round *r)
 	for (uint32_t i = 0; i < d->trials.n; i++) {
 		const struct ap_decision_trial *t = &d->trials.v[i];
 
-		if (t->point.kind < 0 && d->looked[i] && !d->dealt[i] && t->bound_s < best_s &&
+		if (t->point.kind < 0 && d->step[i] == step && t->bound_s < best_s &&
 			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
 			put(&list, i, t->bound_s);
 	}
@@ -645,6 +675,14 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 		if (t->memory_bytes > 0 && (!least || t->memory_bytes < least->memory_bytes))
 			least = t;
 	}
+	if (j->n == 0)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
+			"no combination of the settings is a plan: stages have to divide %" PRId64
+			" devices, and dp x mbs x micro-batches have to be the batch of %" PRId64 "%s%s",
+			j->space.devices, j->space.batch, j->space.language->fills
+			? "; a pipeline has at least as many micro-batches as stages" : "",
+			j->space.language->whole_rounds
+			? "; stages of several segments divide the micro-batches" : "");
 	if (!least)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
 			"no combination of the settings is a plan%s%s%s%s", refused ? "; with " : "",
@@ -723,19 +761,18 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->space.by_layer = out->space.by_layer && has_plain_layers(ctx, &in);
 	ap_decision_each(ctx, &out->space, add, &d);
 	find_kins(&d);
-	d.looked = AP_NEW_N(ctx->arena, bool, d.trials.n);
-	d.dealt = AP_NEW_N(ctx->arena, bool, d.trials.n);
+	d.step = AP_NEW_N(ctx->arena, enum step, d.trials.n);
 	make_threads(&d);
-	for (uint32_t dealt = 0, tried = 0, n = 1;
-		n && dealt < MOST_DEALT && tried < most && !ap_ctx_stopped(ctx); tried += n) {
+	for (uint32_t tried = 0, n = 1; n && d.work < DEAL_ALL && tried < most && !ap_ctx_stopped(ctx);
+		tried += n) {
 		struct ap_mark mark = ap_arena_mark(ctx->scratch);
 		struct round r = {.d = &d};
 
 		pick(&d, &r);
-		if (r.n == 0) {
-			pick_to_deal(&d, &r);
-			dealt += r.n;
-		}
+		if (r.n == 0)
+			pick_open(&d, LOOKED, &r);
+		if (r.n == 0)
+			pick_open(&d, BOUNDED, &r);
 		n = r.n;
 		run_round(&r);
 		ap_arena_release(ctx->scratch, mark);
@@ -755,7 +792,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 			out->bound_s = fmin(out->bound_s, t->step_s);
 		else if (t->verdict == AP_DECISION_FITS || t->verdict == AP_DECISION_OPEN)
 			out->bound_s = fmin(out->bound_s, t->bound_s);
-		out->complete = out->complete && (d.looked[i] || t->verdict != AP_DECISION_OPEN);
+		out->complete = out->complete && (d.step[i] || t->verdict != AP_DECISION_OPEN);
 	}
 	if (out->best == AP_NONE && out->count[AP_DECISION_OPEN] == 0)
 		return none_fits(ctx, out);

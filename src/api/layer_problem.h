@@ -30,6 +30,13 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_setting
 	const struct ap_sources *src, const struct ap_layer_fold *fold, const struct ap_decision_space *space,
 	const struct ap_decision_point *point, int64_t limit_bytes, struct ap_layer_problem *out);
 
+/*
+ * No plan of the problem takes less; it stops as soon as that is at least `enough` seconds. INFINITY:
+ * there is no plan. Where as many layers of each part recompute, none does or one of each part, which
+ * may be more than memory asks for. As ap_partition_bound_to().
+ */
+double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough);
+
 /* The settings' words for a plan of the problem: what its parts have, and what they recompute. */
 void ap_layer_problem_say(struct ap_ctx *ctx, const struct ap_layer_problem *q,
 	const struct ap_partition_plan *plan, struct ap_decision_point *point);

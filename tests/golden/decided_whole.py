@@ -166,6 +166,8 @@ def words_of(executor, layers, batch, experts, devices):
 
 def decided_of(joint):
     """What was decided, with keys as above; None where it says more than these."""
+    if "layers=" in joint["decided"] or re.search(r"recompute=\S*:", joint["decided"]):
+        return None  # lists, which are no combination
     got = {"ep": 1, "vpp": 1, "sp": 0, "level": 0, "scheduler": "1f1b"}
     for word in joint["decided"].split():
         key, equals, value = word.partition("=")
