@@ -32,6 +32,7 @@ enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
 enum { ROUND = 16 }; /* trials of a round, whatever the jobs */
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
+#define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
 #define DEAL_ALL (UINT64_C(1) << 27) /* of all points: about a second */
 #define DEAL_GAP 1e-3
@@ -211,7 +212,7 @@ static void look(struct trying *t)
 		/* Rooms that were given for one plan may be too much for all. */
 		if (!fits && i > 0)
 			price_leanest(t, &q);
-		if (!fits || step_s >= t->below_s || price_dealt(t, &q, &plan, excess))
+		if (!fits || step_s >= t->below_s * NEAR || price_dealt(t, &q, &plan, excess))
 			return;
 		give_room(&q, excess, fixed);
 	}
