@@ -87,7 +87,7 @@ def failures():
         failure(2, *command, mix, *machine, "--no-such-option")
         failure(2, *command, mix, "--device-num", "8")
         failure(2, *command)
-        failure(3, *command, str(ROOT / "README.md"), *machine, *extra)
+        failure(3, *command, str(ROOT / "LICENSE"), *machine, *extra)
         failure(4, *command, str(ROOT / "tests/bad/graph/operator-known.json"), *machine, *extra)
         failure(6, *command, "missing.json", *machine, *extra)
         failure(6, *command, mix, *machine, *extra, "--plan-out", "missing/plan.json")
