@@ -143,7 +143,7 @@ static void price(struct trying *t, const struct ap_decision_point *point, int64
 		t->trial->step_s = plan.prediction.step_time_s;
 	for (uint32_t s = 0; excess && s < plan.nstage; s++)
 		excess[s] = plan.stage[s].memory.total - t->joint->usable_bytes;
-	if (t->tells && t->tells->by < 0)
+	if (point->kind >= 0)
 		tell(ctx, &plan, point, t->tells, t->pass);
 }
 
@@ -678,8 +678,8 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 	}
 	if (j->n == 0)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
-			"no combination of the settings is a plan: stages have to divide %" PRId64
-			" devices, and dp x mbs x micro-batches have to be the batch of %" PRId64 "%s%s",
+			"no combination of the settings is a plan: pp x dp x tp x cp have to be %" PRId64
+			" devices, dp x mbs x micro-batches the batch of %" PRId64 "%s%s",
 			j->space.devices, j->space.batch, j->space.language->fills
 			? "; a pipeline has at least as many micro-batches as stages" : "",
 			j->space.language->whole_rounds

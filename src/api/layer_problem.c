@@ -128,19 +128,23 @@ static enum ap_status make_kind(const struct making *m, const char *word, struct
 }
 
 /* Of a stage of several, the first part does not hold what its last layer passes on; of all others what they
- * receive stands for that. */
-static void leave_border(const struct making *m, struct kind *k, double in_flight)
+ * receive stands for that. If what is in front of the layers holds less, the rest is taken from what is held
+ * beside them: for as many micro-batches as a segment of the first stage holds at once, at most. Returns if
+ * something is. */
+static bool leave_border(const struct making *m, struct kind *k)
 {
 	struct ap_partition_row *first = &k->row[m->nlayer + FIRST];
 	int64_t rest = k->passed_bytes - first->kept_bytes;
+	double in_flight = fmin((double)m->point->micro_batches, 2 * (double)m->point->pp);
 
 	if (m->point->pp * m->point->vpp == 1)
-		return;
+		return false;
+	if (ap_scheduler_at((size_t)m->point->scheduler) == ap_scheduler_find("gpipe"))
+		in_flight = (double)m->point->micro_batches;
 	first->kept_bytes = rest > 0 ? 0 : -rest;
 	if (rest > 0)
-		k->context_bytes -= (int64_t)((double)rest * in_flight);
-	if (k->context_bytes < 0)
-		k->context_bytes = 0;
+		k->context_bytes = (int64_t)fmax(0, (double)k->context_bytes - (double)rest * in_flight);
+	return rest > 0;
 }
 
 /* Classes of layers with equal rows, and the runs of these. */
@@ -221,6 +225,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_setting
 	int64_t *capacity = AP_NEW_N(ctx->arena, int64_t, point->pp);
 	int64_t *fixed = AP_NEW_N(ctx->arena, int64_t, point->pp);
 	uint32_t n = 0;
+	bool taken = false;
 
 	m.src.apart = (uint32_t)point->pp;
 	*out = (struct ap_layer_problem){.p = {.nstage = (int32_t)point->pp, .nsegment = (int32_t)point->vpp,
@@ -240,16 +245,15 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_setting
 		names[n++] = mix->kind[k];
 	}
 	for (uint32_t k = 0; k < n; k++)
-		leave_border(&m, &kind[k], (double)(point->pp + 1));
+		taken |= leave_border(&m, &kind[k]);
 	out->p.nkind = n;
-	out->context_bytes = kind[0].context_bytes;
-	for (uint32_t k = 1; k < n; k++)
-		if (kind[k].context_bytes < out->context_bytes)
-			out->context_bytes = kind[k].context_bytes;
 	for (int64_t s = 0; s < point->pp; s++) {
 		capacity[s] = limit_bytes;
-		fixed[s] = out->context_bytes;
+		fixed[s] = kind[0].context_bytes;
+		for (uint32_t k = 1; k < n; k++)
+			fixed[s] = kind[k].context_bytes < fixed[s] ? kind[k].context_bytes : fixed[s];
 	}
+	out->context_bytes = taken ? 0 : fixed[0];
 	make_runs(&m, kind, n, &out->p);
 	add_up(&m, kind, n, out);
 	return AP_OK;
