@@ -106,6 +106,22 @@ static const char *layers_text(struct ap_ctx *ctx, const char *hybrid)
 	return end ? ap_arena_printf(ctx->arena, "%.*s", (int)(end - at), at) : at;
 }
 
+/* Keys of --hybrid that no point decides, with the first of their values, each behind a comma. */
+static const char *undecided_keys(struct ap_ctx *ctx, const struct ap_hybrid_space *h)
+{
+	static const enum ap_hybrid_key undecided[] = {AP_HYBRID_VOCAB, AP_HYBRID_CP_ALGO,
+		AP_HYBRID_PP_SCATTER};
+	struct ap_hybrid_space only = {.one.layers.kind = AP_LAYERS_EVEN};
+	const char *text;
+
+	for (size_t i = 0; i < AP_COUNT(undecided); i++) {
+		only.given[undecided[i]] = h->given[undecided[i]] && !h->key[undecided[i]].any;
+		only.key[undecided[i]] = h->key[undecided[i]];
+	}
+	text = ap_hybrid_space_at(ctx->arena, &only, 0);
+	return *text ? ap_arena_printf(ctx->arena, ",%s", text) : "";
+}
+
 /* The mixes that given kinds leave: those of the language with these kinds alone, or one of each text that is
  * more than a word. */
 static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, struct ap_decision_space *s)
@@ -192,6 +208,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		s->micro_batches = (struct ap_choices){.n = 1, .v = whole};
 	}
 	s->parts = h.one.layers.kind == AP_LAYERS_EVEN ? NULL : layers_text(ctx, set->hybrid);
+	s->rest = undecided_keys(ctx, &h);
 	if (kinds.word)
 		mix_given(ctx, kinds.word, kinds.n, s);
 	else if (kinds.n)
@@ -255,6 +272,7 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 		ap_str_add(&h, ",sp=1");
 	if (p->mbs)
 		ap_str_addf(&h, ",mbs=%" PRId64, p->mbs);
+	ap_str_add(&h, s->rest);
 	if (p->pp > 1 && (p->layers || s->parts))
 		ap_str_addf(&h, ",%s", p->layers ? p->layers : s->parts);
 	ap_points_give(ctx, out, AP_SET_hybrid, h.s);

@@ -27,6 +27,7 @@ struct ap_decision_space {
 	bool by_layer; /* kinds of recomputation, and layers of each part, may be decided layer by layer */
 	bool uneven; /* parts may have unequal numbers of layers */
 	const char *parts; /* layers of each part, as --hybrid takes them, where they are given; else NULL */
+	const char *rest; /* given keys of --hybrid that no point decides, each behind a comma */
 };
 
 struct ap_decision_point {
