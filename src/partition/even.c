@@ -83,6 +83,7 @@ static void add_part(const struct evening *e, int32_t stage, int32_t segment, co
 		t[AP_TIME_FORWARD] += r->forward_s;
 		t[AP_TIME_BACKWARD] += r->backward_s;
 		t[AP_TIME_WEIGHT] += e->p->scheduler->splits ? r->weight_s : 0;
+		t[AP_TIME_EXCHANGE] += r->exchange_s;
 		t[AP_TIME_UPDATE] += r->update_s;
 		s->kept += r->kept_bytes;
 		s->late += r->late_bytes;

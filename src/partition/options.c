@@ -55,6 +55,8 @@ static double row_s(const struct ap_partition *p, const struct ap_partition_row 
 		return r->backward_s;
 	case AP_TIME_WEIGHT:
 		return p->scheduler->splits ? r->weight_s : 0;
+	case AP_TIME_EXCHANGE:
+		return r->exchange_s;
 	default:
 		return r->update_s;
 	}
@@ -98,7 +100,7 @@ static double most_s(const struct ap_options *c)
 			if (!x->absent)
 				most = fmax(most,
 					(double)p->nmicro * (x->forward_s + x->backward_s + x->weight_s) +
-					x->update_s);
+					x->exchange_s + x->update_s);
 		}
 		sum += most * (double)p->run[r].count;
 	}
@@ -139,7 +141,7 @@ static void make_ticks(struct ap_options *c)
 		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
 	}
 	c->ticks = ticks;
-	c->error_s = exact ? 0 : ((double)c->nlayer * (3 * (double)p->nmicro + 1) +
+	c->error_s = exact ? 0 : ((double)c->nlayer * (3 * (double)p->nmicro + 2) +
 		4 * (double)c->npart * (double)p->nmicro) * c->tick_s / 2;
 }
 

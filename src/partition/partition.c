@@ -236,7 +236,7 @@ static const char *kinds_fault(const struct judging *j, int32_t *at)
 
 struct load { /* of a part: sums of its layers */
 	struct ap_pass_times time;
-	double update_s;
+	double exchange_s, update_s;
 	int64_t kept, late, weights, temporary;
 };
 
@@ -256,6 +256,7 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 		l->time.forward_s += r->forward_s;
 		l->time.backward_s += r->backward_s;
 		l->time.weight_s += j->p->scheduler->splits ? r->weight_s : 0;
+		l->exchange_s += r->exchange_s;
 		l->update_s += r->update_s;
 		l->kept += r->kept_bytes;
 		l->late += r->late_bytes;
@@ -291,6 +292,25 @@ static int64_t fullest(const struct judging *j, const struct ap_pipe *pipe, cons
 	return held + most + temporary;
 }
 
+/* When the last exchange of a stage's gradients ends. */
+static double exchanged_s(struct ap_ctx *ctx, const struct judging *j, const struct ap_timeline *line,
+	const struct load *load, int32_t s)
+{
+	enum ap_pass finishing = j->p->scheduler->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
+	int64_t *run = AP_NEW_N(ctx->arena, int64_t, j->p->nsegment);
+	double end_s = 0;
+
+	for (uint32_t i = line->first[s]; i < line->first[s + 1]; i++) {
+		const struct ap_slot_time *t = &line->slot[i];
+		int32_t segment = t->slot.segment;
+
+		if (t->slot.pass == finishing && ++run[segment] == j->p->nmicro)
+			end_s = fmax(end_s, t->start_s) +
+				load[ap_schedule_part(j->p->scheduler, j->p->nstage, s, segment)].exchange_s;
+	}
+	return end_s;
+}
+
 /* Fills step_s, largest_s and stage. */
 static void weigh(struct ap_ctx *ctx, const struct judging *j, const struct ap_pipe *pipe,
 	struct ap_partition_worth *out)
@@ -308,7 +328,8 @@ static void weigh(struct ap_ctx *ctx, const struct judging *j, const struct ap_p
 	ap_schedule_run(ctx, pipe, p->nmicro, true, time, &line);
 	out->stage = stage;
 	for (int32_t s = 0; s < p->nstage; s++) {
-		stage[s].end_s = line.slot[line.first[s + 1] - 1].end_s;
+		stage[s].end_s = fmax(line.slot[line.first[s + 1] - 1].end_s,
+			exchanged_s(ctx, j, &line, load, s));
 		for (int32_t c = 0; c < p->nsegment; c++) {
 			const struct load *l = &load[ap_schedule_part(p->scheduler, p->nstage, s, c)];
 

@@ -17,11 +17,16 @@ struct step { /* a pass, and the delivery of what it gives */
 };
 
 struct ap_replay {
-	int32_t nstage, npart, nmicro, nlink;
+	int32_t nstage, nsegment, npart, nmicro, nlink;
+	int finishing; /* the pass that makes gradients of weights */
 	uint32_t nstep;
 	struct step *step;
 	const int32_t *stage_of; /* [part] */
 	const int32_t *last; /* [stage] its last step */
+	const int32_t *final; /* [part] its last step that makes gradients of weights */
+	const int32_t *turn; /* [stage * nsegment + i] parts of the stage by these steps */
+	int64_t *start, *exchanged; /* [part] of this step; end of the exchange */
+	int64_t *begun; /* [part] paths of a bundle that come to the start of this step */
 	int64_t *free, *link, *arrived, *end; /* [stage] [link] [arrival] [step] */
 	int32_t *before, *sent; /* [step] the step before on its stage; the one before on its link */
 	int32_t *maker; /* [arrival] step */
@@ -96,6 +101,9 @@ static bool advance(struct ordering *o, int32_t stage, size_t nslot)
 static void connect(struct ap_replay *r, struct ap_ctx *ctx)
 {
 	int32_t *last = AP_NEW_N(ctx->arena, int32_t, r->nstage);
+	int32_t *final = AP_NEW_N(ctx->arena, int32_t, r->npart);
+	int32_t *turn = AP_NEW_N(ctx->arena, int32_t, r->npart);
+	int32_t *nturn = AP_NEW_N(ctx->scratch, int32_t, r->nstage);
 	int32_t *on_link = AP_NEW_N(ctx->scratch, int32_t, r->nlink + 1);
 
 	for (int32_t s = 0; s < r->nstage; s++)
@@ -114,8 +122,18 @@ static void connect(struct ap_replay *r, struct ap_ctx *ctx)
 			r->sent[i] = on_link[x->link];
 			on_link[x->link] = (int32_t)i;
 		}
+		if (x->pass == r->finishing)
+			final[x->part] = (int32_t)i;
+	}
+	for (uint32_t i = 0; i < r->nstep; i++) {
+		const struct step *x = &r->step[i];
+
+		if (final[x->part] == (int32_t)i)
+			turn[x->stage * r->nsegment + nturn[x->stage]++] = x->part;
 	}
 	r->last = last;
+	r->final = final;
+	r->turn = turn;
 }
 
 struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
@@ -133,7 +151,8 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	bool moved = true;
 	size_t narrival;
 
-	*r = (struct ap_replay){.nstage = nstage, .npart = nstage * nsegment, .nmicro = (int32_t)nmicro,
+	*r = (struct ap_replay){.nstage = nstage, .nsegment = nsegment, .npart = nstage * nsegment,
+		.nmicro = (int32_t)nmicro, .finishing = s->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD,
 		.stage_of = stage_of, .step = ap_arena_alloc_raw(arena, nstep, sizeof(struct step))};
 	narrival = 2 * (size_t)r->npart * (size_t)nmicro;
 	o.there = AP_NEW_N(scratch, bool, narrival);
@@ -157,6 +176,9 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	r->arrived = AP_NEW_N(arena, int64_t, narrival);
 	r->maker = AP_NEW_N(arena, int32_t, narrival);
 	r->end = AP_NEW_N(arena, int64_t, nstep);
+	r->start = AP_NEW_N(arena, int64_t, r->npart);
+	r->exchanged = AP_NEW_N(arena, int64_t, r->npart);
+	r->begun = AP_NEW_N(arena, int64_t, r->npart);
 	r->before = AP_NEW_N(arena, int32_t, nstep);
 	r->sent = AP_NEW_N(arena, int32_t, nstep);
 	r->through = ap_arena_alloc_raw(arena, nstep, sizeof *r->through);
@@ -174,6 +196,23 @@ uint64_t ap_replay_steps(const struct ap_replay *r)
 static int64_t send_ticks(const struct step *x, const int64_t *send, const int64_t *send_back)
 {
 	return x->back ? send_back[x->part - 1] : send[x->part];
+}
+
+/* The parts of a stage that exchange gradients do so one after the other. Returns the end of the last. */
+static int64_t exchange(struct ap_replay *r, int32_t stage, const struct ap_ticks *time)
+{
+	int64_t now = 0;
+
+	for (int32_t i = 0; i < r->nsegment; i++) {
+		int32_t q = r->turn[stage * r->nsegment + i];
+		int64_t ticks = time[q].t[AP_TIME_EXCHANGE];
+
+		r->start[q] = r->end[r->final[q]] - time[q].t[r->finishing];
+		if (ticks > 0)
+			now = (r->start[q] > now ? r->start[q] : now) + ticks;
+		r->exchanged[q] = now;
+	}
+	return now;
 }
 
 /* As a link is used in the order of its stage's passes, what is sent in no time neither waits nor delays. */
@@ -201,6 +240,11 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 			*link = now;
 		}
 		r->arrived[x->give] = now;
+	}
+	for (int32_t s = 0; s < r->nstage; s++) {
+		int64_t now = exchange(r, s, time);
+
+		r->free[s] = now > r->free[s] ? now : r->free[s];
 	}
 	for (int32_t q = 0; q < r->npart; q++)
 		r->free[r->stage_of[q]] += time[q].t[AP_TIME_UPDATE];
@@ -231,10 +275,26 @@ static int32_t sender(struct ap_replay *r, int32_t maker, const int64_t *send, c
 	}
 }
 
+/* Counts the exchanges that a stage's update waits for. Returns the step at whose start the first of them
+ * begins; NOWHERE: it waits for passes alone. */
+static int32_t first_exchanging(const struct ap_replay *r, int32_t stage, struct ap_replay_path *out)
+{
+	const int32_t *turn = &r->turn[stage * r->nsegment];
+	int32_t i = r->nsegment - 1;
+
+	if (r->exchanged[turn[i]] <= r->end[r->last[stage]])
+		return NOWHERE;
+	for (;; i--) {
+		out->pass[turn[i]][AP_TIME_EXCHANGE]++;
+		if (i == 0 || r->exchanged[turn[i - 1]] <= r->start[turn[i]])
+			return r->final[turn[i]];
+	}
+}
+
 void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
 	const int64_t *send_back, bool queues, struct ap_replay_path *out)
 {
-	int32_t stage = 0, at;
+	int32_t stage = 0, at, beside;
 
 	memset(out->pass, 0, (size_t)r->npart * sizeof *out->pass);
 	memset(out->send, 0, (size_t)r->npart * sizeof *out->send);
@@ -243,12 +303,13 @@ void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int6
 		stage = r->free[s] > r->free[stage] ? s : stage;
 	for (int32_t q = 0; q < r->npart; q++)
 		out->pass[q][AP_TIME_UPDATE] = r->stage_of[q] == stage;
-	for (at = r->last[stage]; at != NOWHERE;) {
+	beside = first_exchanging(r, stage, out);
+	for (at = beside == NOWHERE ? r->last[stage] : beside; at != NOWHERE;) {
 		const struct step *x = &r->step[at];
 		int64_t start = r->end[at] - time[x->part].t[x->pass];
 		int32_t before = r->before[at];
 
-		out->pass[x->part][x->pass]++;
+		out->pass[x->part][x->pass] += at != beside;
 		if (before != NOWHERE && r->end[before] == start)
 			at = before;
 		else if (x->need != NOWHERE && r->arrived[x->need] == start)
@@ -295,6 +356,28 @@ static void part_sends(struct ap_replay *r, int32_t i, const int64_t *send, cons
 	r->through[i] += own;
 }
 
+/* The paths that come to a stage's update go back to its last pass, or to its exchanges, one by one, and the
+ * start of the pass that one begins with. */
+static void part_update(struct ap_replay *r, int32_t stage, int64_t n, int64_t near,
+	struct ap_replay_flow *out)
+{
+	const int32_t *turn = &r->turn[stage * r->nsegment];
+	int32_t i = r->nsegment - 1;
+	int64_t own = divide(n, r->end[r->last[stage]], r->exchanged[turn[i]], near);
+
+	for (int32_t k = 0; k < r->nsegment; k++)
+		out->pass[turn[k]][AP_TIME_UPDATE] = n;
+	r->through[r->last[stage]] = own;
+	for (n -= own; n > 0; i--) {
+		int32_t q = turn[i];
+
+		out->pass[q][AP_TIME_EXCHANGE] = n;
+		own = i == 0 ? n : divide(n, r->start[q], r->exchanged[turn[i - 1]], near);
+		r->begun[q] = own;
+		n -= own;
+	}
+}
+
 /* The stages that end last share the paths. */
 static void begin_flow(struct ap_replay *r, int64_t near, struct ap_replay_flow *out)
 {
@@ -318,12 +401,10 @@ static void begin_flow(struct ap_replay *r, int64_t near, struct ap_replay_flow 
 		n = (int64_t)((double)AP_REPLAY_FLOW *
 			(near > 0 ? 1 - (double)(most - r->free[s]) / (double)near : 1) / sum);
 		n = n < left ? n : left;
-		r->through[r->last[s]] = n;
+		part_update(r, s, n, near, out);
 		left -= n;
 	}
-	r->through[r->last[latest]] = left;
-	for (int32_t q = 0; q < r->npart; q++)
-		out->pass[q][AP_TIME_UPDATE] = r->through[r->last[r->stage_of[q]]];
+	part_update(r, latest, left, near, out);
 }
 
 void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
@@ -334,6 +415,7 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 	memset(out->send_back, 0, (size_t)r->npart * sizeof *out->send_back);
 	memset(r->through, 0, r->nstep * sizeof *r->through);
 	memset(r->sends, 0, r->nstep * sizeof *r->sends);
+	memset(r->begun, 0, (size_t)r->npart * sizeof *r->begun);
 	begin_flow(r, near, out);
 	for (int32_t i = (int32_t)r->nstep - 1; i >= 0; i--) {
 		const struct step *x = &r->step[i];
@@ -342,10 +424,12 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 
 		if (r->sends[i] > 0)
 			part_sends(r, i, send, send_back, queues, near, out);
-		n = own = r->through[i];
+		n = r->through[i];
+		out->pass[x->part][x->pass] += n;
+		if (r->final[x->part] == i)
+			n += r->begun[x->part];
 		if (n == 0)
 			continue;
-		out->pass[x->part][x->pass] += n;
 		if (x->need == NOWHERE)
 			own = n;
 		else if (before == NOWHERE)

@@ -2,7 +2,7 @@
 /*
  * A schedule as a list of steps in an order in which they can be carried out, whatever its passes take: the
  * same times as ap_schedule_run(), in whole ticks, some hundred times as fast. The end is a maximum over
- * paths, each a sum of passes, sends and an update: it does not fall when any of them grows.
+ * paths, each a sum of passes, sends, exchanges and an update: it does not fall when any of them grows.
  */
 #ifndef AP_PARTITION_REPLAY_H
 #define AP_PARTITION_REPLAY_H
@@ -14,7 +14,7 @@
 
 struct ap_scheduler;
 
-enum { AP_TIME_FORWARD, AP_TIME_BACKWARD, AP_TIME_WEIGHT, AP_TIME_UPDATE, AP_TIMES };
+enum { AP_TIME_FORWARD, AP_TIME_BACKWARD, AP_TIME_WEIGHT, AP_TIME_EXCHANGE, AP_TIME_UPDATE, AP_TIMES };
 
 struct ap_ticks { /* of a part */
 	int64_t t[AP_TIMES];
