@@ -10,6 +10,7 @@
 #include "pipeline/schedule.h"
 
 #define MOST_ROUNDS 100
+#define FAST_ROUNDS 3
 #define STALL 5 /* rounds */
 #define PATIENT 1000000 /* work; before, it may stall */
 #define MOST_BUNDLES 250
@@ -462,28 +463,31 @@ static void spread_evenly(struct program *x, double *layers)
 	}
 }
 
-/* What every plan takes by the multipliers of the program as it is, in its unit. */
-static double bound_of(struct program *x)
+struct mixture { /* of rows: what they add up to, less what the columns have in it at most */
+	double sum, size; /* and of all its terms' magnitudes */
+	double weight; /* of z */
+};
+
+/* Rows times y; without those that bound z, unless with_z. */
+static struct mixture mix(struct program *x, const double *y, bool with_z)
 {
 	struct ap_relax *r = x->r;
-	double sum = 0, size = 0, weight = 0;
+	struct mixture m = {0, 0, 0};
 
-	x->y = AP_NEW_N(r->ctx->scratch, double, x->nid + 1);
-	ap_simplex_duals(x->lp, x->y, (size_t)x->nid);
 	memset(x->cost, 0, x->col.n * sizeof *x->cost);
 	memset(x->size, 0, x->col.n * sizeof *x->size);
 	for (size_t i = 0; i < x->row.n; i++) {
 		const struct row *row = &x->row.v[i];
-		double y = x->y[row->id];
+		double times = y[row->id];
 
-		if (y == 0)
+		if (times == 0 || (row->az != 0 && !with_z))
 			continue;
-		weight += y * row->az;
-		sum += y * row->b;
-		size += fabs(y * row->b);
+		m.weight += times * row->az;
+		m.sum += times * row->b;
+		m.size += fabs(times * row->b);
 		for (size_t j = 0; j < x->col.n; j++) {
-			x->cost[j] -= y * row->a[j];
-			x->size[j] += fabs(y * row->a[j]);
+			x->cost[j] -= times * row->a[j];
+			x->size[j] += fabs(times * row->a[j]);
 		}
 		r->work += x->col.n / 8;
 	}
@@ -496,14 +500,36 @@ static double bound_of(struct program *x)
 			least = fmin(least, x->cost[j]);
 			most = fmax(most, x->size[j]);
 		}
-		sum += least * (double)g->count;
-		size += most * (double)g->count;
+		m.sum += least * (double)g->count;
+		m.size += most * (double)g->count;
 	}
-	if (weight < 0.5)
+	return m;
+}
+
+/* What every plan takes by the multipliers of the program as it is, in its unit. */
+static double bound_of(struct program *x)
+{
+	struct mixture m;
+
+	x->y = AP_NEW_N(x->r->ctx->scratch, double, x->nid + 1);
+	ap_simplex_duals(x->lp, x->y, (size_t)x->nid);
+	m = mix(x, x->y, true);
+	if (m.weight < 0.5)
 		return 0;
 	for (int32_t i = 0; i < x->nid; i++)
-		x->y[i] /= weight;
-	return (sum - ROUNDING * size) / weight;
+		x->y[i] /= m.weight;
+	return (m.sum - ROUNDING * m.size) / m.weight;
+}
+
+/* Do the rows that the program cannot keep together rule out all plans? */
+static bool rules_out(struct program *x)
+{
+	double *y = AP_NEW_N(x->r->ctx->scratch, double, x->nid + 1);
+	struct mixture m;
+
+	ap_simplex_refusal(x->lp, y, (size_t)x->nid);
+	m = mix(x, y, false);
+	return m.sum - ROUNDING * m.size > 0;
 }
 
 /* Of what has these bytes, those that a stage holds at an instant. */
@@ -647,18 +673,24 @@ static int add_switches(struct program *x, const double *layers)
 	return n;
 }
 
-/* Solves with all limits that matter. Returns false if the program failed. */
+/* Solves with all limits that matter. Returns false if the program failed, with a bound of INFINITY if there
+ * is no plan. */
 static bool solve(struct program *x)
 {
 	struct ap_relax *r = x->r;
 
 	for (int i = 0; i < 40; i++) {
 		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+		enum ap_simplex_end end = ap_simplex_solve(x->lp, 600, &r->work);
 		double bound;
 		int n;
 
-		if (!ap_simplex_solve(x->lp, 600, &r->work))
+		if (end != AP_SIMPLEX_SOLVED) {
+			if (end == AP_SIMPLEX_NONE && rules_out(x))
+				x->bound = INFINITY;
+			ap_arena_release(r->ctx->scratch, mark);
 			return false;
+		}
 		ap_simplex_x(x->lp, x->x);
 		bound = bound_of(x);
 		if (bound > x->bound) {
@@ -698,6 +730,8 @@ static int64_t in_ticks(const struct program *x)
 {
 	double ticks = x->bound * x->r->unit;
 
+	if (ticks > AP_RELAX_NONE)
+		return AP_RELAX_NONE;
 	return ticks > 0 ? (int64_t)ceil(ticks * (1 - ROUNDING)) : 0;
 }
 
@@ -971,6 +1005,7 @@ const double *ap_relax_layers(const struct ap_relax *r)
 static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, bool *binds)
 {
 	struct program x = {.r = r, .fast = fast, .upper = INFINITY};
+	int rounds = MOST_ROUNDS;
 	int64_t value;
 
 	if (!lay_out(&x))
@@ -990,7 +1025,9 @@ static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, 
 			stage_bundles(r);
 	}
 	begin(&x);
-	improve(&x, MOST_ROUNDS, most, limit);
+	if (fast && *binds) /* what takes memory into account says more */
+		rounds = FAST_ROUNDS;
+	improve(&x, rounds, most, limit);
 	if (x.upper < INFINITY)
 		keep_layers(&x);
 	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && x.upper < INFINITY &&

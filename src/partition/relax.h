@@ -17,7 +17,10 @@ struct ap_relax;
 struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
 	struct ap_replay *replay, uint32_t from, uint32_t to);
 
-/* A bound of the objective in ticks; one above `most` ends it. work: limit, in steps of a replay. */
+#define AP_RELAX_NONE (INT64_MAX / 4) /* no plan */
+
+/* A bound of the objective in ticks; one above `most` ends it. AP_RELAX_NONE: no plan keeps the limits of
+ * memory, not even in fractions. work: limit, in steps of a replay. */
 int64_t ap_relax_bound(struct ap_relax *x, int64_t most, uint64_t work);
 
 /* The layers of the body, [parts], in the fastest plan in fractions that was met. After ap_relax_bound(). */

@@ -168,26 +168,34 @@ static void change_places(struct ap_simplex *l, size_t r, size_t c)
 		l->place[var] = -1 - (int32_t)c;
 }
 
-bool ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work)
+/* The row that is violated most; 0: none is. */
+static size_t find_worst(const struct ap_simplex *l)
+{
+	size_t worst = 0;
+	double least = -FEASIBLE;
+
+	for (size_t i = 1; i < l->nrow; i++)
+		if (row_at(l, i)[l->ncol] < least) {
+			least = row_at(l, i)[l->ncol];
+			worst = i;
+		}
+	return worst;
+}
+
+enum ap_simplex_end ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work)
 {
 	for (size_t n = 0; n < pivots; n++) {
-		size_t worst = 0, c;
-		double least = -FEASIBLE;
+		size_t worst = find_worst(l), c;
 
-		for (size_t i = 1; i < l->nrow; i++)
-			if (row_at(l, i)[l->ncol] < least) {
-				least = row_at(l, i)[l->ncol];
-				worst = i;
-			}
 		if (worst == 0)
-			return true;
+			return AP_SIMPLEX_SOLVED;
 		c = entering(l, row_at(l, worst));
 		*work += l->ncol * (l->nrow + 2) / 16;
 		if (c == l->ncol)
-			return false;
+			return AP_SIMPLEX_NONE;
 		change_places(l, worst, c);
 	}
-	return false;
+	return AP_SIMPLEX_PIVOTS;
 }
 
 double ap_simplex_z(const struct ap_simplex *l)
@@ -212,4 +220,19 @@ void ap_simplex_duals(const struct ap_simplex *l, double *y, size_t n)
 		if (l->col_var[j] > (int32_t)l->nx && id < n)
 			y[id] = l->cost[j] > 0 ? l->cost[j] : 0;
 	}
+}
+
+void ap_simplex_refusal(const struct ap_simplex *l, double *y, size_t n)
+{
+	size_t worst = find_worst(l), id = (size_t)(l->row_var[worst] - (int32_t)l->nx - 1);
+
+	memset(y, 0, n * sizeof *y);
+	for (size_t j = 0; j < l->ncol; j++) {
+		size_t at = (size_t)(l->col_var[j] - (int32_t)l->nx - 1);
+
+		if (l->col_var[j] > (int32_t)l->nx && at < n)
+			y[at] = row_at(l, worst)[j] < 0 ? -row_at(l, worst)[j] : 0;
+	}
+	if (l->row_var[worst] > (int32_t)l->nx && id < n)
+		y[id] = 1;
 }

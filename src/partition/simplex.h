@@ -24,13 +24,22 @@ void ap_simplex_copy(struct ap_simplex *to, const struct ap_simplex *from);
  * or -1 if there is no room. */
 int32_t ap_simplex_add(struct ap_simplex *l, const double *a, double az, double b);
 
-/* Returns whether all rows hold now; if not, there is no solution, or the pivots ended. Adds its work. */
-bool ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work);
+enum ap_simplex_end {
+	AP_SIMPLEX_SOLVED, /* all rows hold */
+	AP_SIMPLEX_NONE, /* they cannot */
+	AP_SIMPLEX_PIVOTS /* these ended */
+};
+
+/* Adds its work. */
+enum ap_simplex_end ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work);
 
 double ap_simplex_z(const struct ap_simplex *l);
 void ap_simplex_x(const struct ap_simplex *l, double *x);
 
 /* Multipliers of rows, by id, into y, [n]; 0 of those that went. */
 void ap_simplex_duals(const struct ap_simplex *l, double *y, size_t n);
+
+/* After AP_SIMPLEX_NONE: multipliers of rows with which these add up to what no x >= 0 keeps. */
+void ap_simplex_refusal(const struct ap_simplex *l, double *y, size_t n);
 
 #endif

@@ -92,12 +92,12 @@ START_TEST(a_program_grows_by_rows)
 
 	ck_assert_int_eq(ap_simplex_add(l, first, 1, 0), 0);
 	ck_assert_int_eq(ap_simplex_add(l, sum, 0, 6), 1);
-	ck_assert(ap_simplex_solve(l, 100, &work));
+	ck_assert_int_eq(ap_simplex_solve(l, 100, &work), AP_SIMPLEX_SOLVED);
 	ck_assert_double_eq_tol(ap_simplex_z(l), 6, 1e-9);
 	ap_simplex_copy(copy, l);
 	ck_assert_int_eq(ap_simplex_add(l, second, 1, 0), 2);
 	ck_assert_int_eq(ap_simplex_add(l, least, 0, 1), 3);
-	ck_assert(ap_simplex_solve(l, 100, &work));
+	ck_assert_int_eq(ap_simplex_solve(l, 100, &work), AP_SIMPLEX_SOLVED);
 	ck_assert_double_eq_tol(ap_simplex_z(l), 10, 1e-9);
 	ap_simplex_x(l, x);
 	ck_assert_double_eq_tol(x[0], 2, 1e-9);
@@ -107,10 +107,38 @@ START_TEST(a_program_grows_by_rows)
 	ck_assert_double_eq_tol(y[1] * 6, 10, 1e-9);
 	ck_assert_double_eq_tol(y[3], 0, 1e-9);
 	ck_assert_int_eq(ap_simplex_add(l, most, 0, -3), 4);
-	ck_assert(ap_simplex_solve(l, 100, &work));
+	ck_assert_int_eq(ap_simplex_solve(l, 100, &work), AP_SIMPLEX_SOLVED);
 	ck_assert_double_eq_tol(ap_simplex_z(l), 12, 1e-9);
 	ck_assert_double_eq_tol(ap_simplex_z(copy), 6, 1e-9);
 	ck_assert(work > 0);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* x0 + x1 >= 6, x0 <= 2, x1 <= 3 cannot be; the multipliers that say so add them up to 0 >= 1. */
+START_TEST(a_program_without_a_solution_says_why)
+{
+	static const double rows[][2] = {{-1, -1}, {1, 1}, {-1, 0}, {0, -1}, {1, 0}};
+	static const double b[] = {0, 6, -2, -3, 1};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_simplex *l = ap_simplex_create(ctx.arena, 2, 8);
+	double y[5], sum[2] = {0, 0}, right = 0;
+	uint64_t work = 0;
+
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(ap_simplex_add(l, rows[i], i == 0, b[i]), i);
+	ck_assert_int_eq(ap_simplex_solve(l, 100, &work), AP_SIMPLEX_NONE);
+	ap_simplex_refusal(l, y, 5);
+	ck_assert_double_eq_tol(y[0], 0, 1e-9);
+	for (int i = 1; i < 5; i++) {
+		ck_assert_double_ge(y[i], 0);
+		sum[0] += y[i] * rows[i][0];
+		sum[1] += y[i] * rows[i][1];
+		right += y[i] * b[i];
+	}
+	ck_assert_double_le(sum[0], 1e-9);
+	ck_assert_double_le(sum[1], 1e-9);
+	ck_assert_double_gt(right, 0.5);
 	ctx_destroy(&ctx);
 }
 END_TEST
@@ -172,6 +200,32 @@ START_TEST(stages_have_whole_layers)
 	ck_assert_double_ge(bound, c.cost * 0.97);
 	ck_assert_double_ge(ap_partition_bound_to(&ctx, &p, 500), 500);
 	ck_assert_double_lt(ap_partition_bound_to(&ctx, &p, 500), bound);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* Each stage has room for the layers that its parts have at least, but all together they have less than 56 need:
+ * which is seen at once. */
+START_TEST(stages_that_are_too_small_together_are_proven_to_be)
+{
+	static const struct ap_partition_row rows[] = {{.forward_s = 1, .backward_s = 2, .kept_bytes = 1,
+		.weights_bytes = 100}};
+	static const struct ap_partition_class heavy[] = {{"block", rows}};
+	const struct ap_partition_run run = {0, 56, AP_AT_BODY};
+	const struct ap_partition_budget budget = {.work = 100000};
+	struct ap_ctx ctx = ctx_create(true);
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(&run, 1, 2, room);
+	struct ap_partition_choice c;
+
+	p.cls = heavy;
+	p.nclass = 1;
+	for (int i = 0; i < 8; i++)
+		room[i] = i % 2 ? 700 : 799;
+	ck_assert_int_eq(ap_partition_lack(&ctx, &p), 0);
+	ck_assert(isinf(ap_partition_bound(&ctx, &p)));
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_int_eq(c.outcome, AP_OUT_INFEASIBLE);
 	ctx_destroy(&ctx);
 }
 END_TEST
