@@ -27,6 +27,17 @@ static struct ap_choices choices(struct ap_ctx *ctx, const struct ap_settings *s
 	return (struct ap_choices){.n = 1, .v = ap_arena_memdup(ctx->arena, &value, sizeof value)};
 }
 
+/* Rows of schedulers.def; --pipeline-interleave says which of them. */
+static struct ap_choices schedulers(struct ap_ctx *ctx, const struct ap_settings *set)
+{
+	static const int64_t plain[] = {AP_SCHEDULER_1F1B}, interleaved[] = {AP_SCHEDULER_INTERLEAVED};
+
+	if (ap_setting_given(set, AP_SET_pipeline_interleave) &&
+		(!ap_setting_given(set, AP_SET_pipeline_scheduler) || set->pipeline_interleave))
+		return (struct ap_choices){.n = 1, .v = set->pipeline_interleave ? interleaved : plain};
+	return choices(ctx, set, AP_SET_pipeline_scheduler, set->pipeline_scheduler);
+}
+
 /* Levels of what is dealt; n 0: those of the executor. */
 static struct ap_choices levels(struct ap_ctx *ctx, const struct ap_settings *set)
 {
@@ -188,7 +199,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		.pp = choices(ctx, set, AP_SET_pipeline_stages, set->pipeline_stages),
 		.vpp = choices(ctx, set, AP_SET_pipeline_segments, set->pipeline_segments),
 		.micro_batches = choices(ctx, set, AP_SET_micro_batches, set->micro_batches),
-		.scheduler = choices(ctx, set, AP_SET_pipeline_scheduler, set->pipeline_scheduler),
+		.scheduler = schedulers(ctx, set),
 		.level = levels(ctx, set)};
 	s->mix = s->language->mix;
 	if (s->most_cp < 1)
@@ -247,6 +258,7 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	struct ap_str h;
 
 	*out = *set;
+	ap_setting_unset(out, AP_SET_pipeline_interleave); /* the scheduler says it */
 	ap_points_give(ctx, out, AP_SET_pipeline_stages, NUMBER(ctx, p->pp));
 	ap_points_give(ctx, out, AP_SET_pipeline_segments, NUMBER(ctx, p->vpp));
 	ap_points_give(ctx, out, AP_SET_pipeline_scheduler, ap_scheduler_at((size_t)p->scheduler)->name);
@@ -283,6 +295,7 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 	struct ap_settings o = *set;
 
 	ap_setting_unset(&o, AP_SET_hybrid);
+	ap_setting_unset(&o, AP_SET_pipeline_interleave);
 	ap_setting_unset(&o, AP_SET_optimizer_level);
 	ap_setting_unset(&o, AP_SET_optimizer_weight_shard_size);
 	ap_points_give(ctx, &o, AP_SET_pipeline_stages, "1");
@@ -292,6 +305,100 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 	ap_points_give(ctx, &o, AP_SET_recompute, "none");
 	ap_points_give(ctx, &o, AP_SET_enable_parallel_optimizer, "false");
 	return o;
+}
+
+static const enum ap_setting_id decided[] = {AP_SET_pipeline_stages, AP_SET_pipeline_segments,
+	AP_SET_pipeline_scheduler, AP_SET_micro_batches, AP_SET_recompute, AP_SET_enable_parallel_optimizer,
+	AP_SET_optimizer_level, AP_SET_hybrid};
+
+bool ap_points_decide(enum ap_setting_id id)
+{
+	for (size_t i = 0; i < AP_COUNT(decided); i++)
+		if (decided[i] == id)
+			return true;
+	return false;
+}
+
+bool ap_points_turn(const struct ap_settings *set)
+{
+	return set->among[AP_SET_pipeline_scheduler] && !ap_setting_given(set, AP_SET_pipeline_segments);
+}
+
+/* Hybrids stand for what is searched, or for the strategies that are given. */
+static void stand_for(struct ap_ctx *ctx, struct ap_settings *o)
+{
+	bool whole = o->parallel_mode == AP_MODE_DATA_PARALLEL || o->parallel_mode == AP_MODE_HYBRID_PARALLEL;
+
+	ap_setting_unset(o, AP_SET_strategy_ckpt_load_file);
+	ap_setting_unset(o, AP_SET_search_mode);
+	ap_setting_unset(o, AP_SET_parallel_mode);
+	if (whole)
+		ap_points_give(ctx, o, AP_SET_hybrid, "tp=1,cp=1,ep=1");
+}
+
+/* What a single hybrid takes for keys that it does not name. */
+static void narrow_hybrid(struct ap_ctx *ctx, const struct ap_hybrid_space *h, struct ap_settings *o)
+{
+	static const struct {
+		enum ap_hybrid_key key;
+		const char *usual;
+	} keys[] = {{AP_HYBRID_TP, "tp=1"}, {AP_HYBRID_CP, "cp=1"}, {AP_HYBRID_EP, "ep=1"}, {AP_HYBRID_SP, "sp=0"}};
+
+	for (size_t i = 0; i < AP_COUNT(keys); i++)
+		if (!h->given[keys[i].key])
+			o->hybrid = ap_arena_printf(ctx->arena, "%s,%s", o->hybrid, keys[i].usual);
+}
+
+enum ap_status ap_points_narrow(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_settings *out)
+{
+	struct ap_hybrid_space h = {.any = false};
+	bool turns = set->among[AP_SET_pipeline_segments] != NULL;
+
+	*out = *set;
+	if (set->hybrid)
+		AP_TRY(ap_hybrid_space_parse(ctx, set->hybrid, &h));
+	if (set->hybrid && !h.any)
+		narrow_hybrid(ctx, &h, out);
+	if (!set->hybrid)
+		stand_for(ctx, out);
+	for (size_t i = 0; i < AP_COUNT(decided); i++) {
+		enum ap_setting_id id = decided[i];
+		bool open = h.any ? id != AP_SET_recompute && id != AP_SET_enable_parallel_optimizer
+			: (id == AP_SET_pipeline_segments && ap_points_turn(set)) ||
+			(id == AP_SET_micro_batches && h.given[AP_HYBRID_MBS]);
+
+		if (ap_setting_given(set, id) || open || id == AP_SET_hybrid || id == AP_SET_optimizer_level ||
+			(id == AP_SET_enable_parallel_optimizer &&
+			ap_setting_given(set, AP_SET_optimizer_level)))
+			continue;
+		ap_points_give(ctx, out, id, id == AP_SET_pipeline_scheduler && turns ? "1f1b,interleaved"
+			: ap_setting_text(ctx->arena, ap_setting_at(id), set));
+	}
+	if (!ap_setting_given(set, AP_SET_headroom))
+		out->headroom = 0;
+	return AP_OK;
+}
+
+void ap_points_answer(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision_space *s,
+	const struct ap_decision_point *p, struct ap_settings *out)
+{
+	struct ap_settings full;
+
+	ap_points_settings(ctx, set, s, p, &full);
+	*out = *set;
+	for (size_t i = 0; i < AP_COUNT(decided); i++) {
+		enum ap_setting_id id = decided[i];
+		bool beside = id == AP_SET_pipeline_segments && ap_points_turn(set);
+
+		if (set->among[id] && strchr(set->name[id], ' '))
+			ap_setting_unset(out, id); /* the hybrid gives it */
+		else if (id == AP_SET_optimizer_level && set->among[id] && !p->level)
+			ap_points_give(ctx, out, id, "none");
+		else if (set->among[id] || beside)
+			ap_points_give(ctx, out, id, ap_setting_text(ctx->arena, ap_setting_at(id), &full));
+	}
+	if (set->among[AP_SET_optimizer_level] && !ap_setting_given(set, AP_SET_enable_parallel_optimizer))
+		out->enable_parallel_optimizer = p->level > 0;
 }
 
 const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *space,

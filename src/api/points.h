@@ -18,6 +18,24 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_decision_space *s, const struct ap_decision_point *p, struct ap_settings *out);
 
+/* Is a setting one that points decide? */
+bool ap_points_decide(enum ap_setting_id id);
+
+/* Is a number of segments, which is not given, open beside a scheduler that has several values? */
+bool ap_points_turn(const struct ap_settings *set);
+
+/*
+ * The settings with what is not given as a search has it, so that nothing but what is auto, or has several
+ * values, is left to be decided, and ap_points_turn(). Hybrids stand for cuts that are searched, or given. Keys
+ * that a --hybrid does not name are 1, but for what --hybrid auto leaves open. AP_USAGE, reported, if --hybrid
+ * cannot be read.
+ */
+enum ap_status ap_points_narrow(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_settings *out);
+
+/* The settings of a search under what a point decides: set, whose several values are one then. */
+void ap_points_answer(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision_space *s,
+	const struct ap_decision_point *p, struct ap_settings *out);
+
 /* What a point recomputes, as --recompute takes it; where that is still to be decided, its least kind. */
 const char *ap_points_recompute(const struct ap_decision_space *s, const struct ap_decision_point *p);
 

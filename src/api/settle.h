@@ -11,7 +11,7 @@
 enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o);
 
 /* Refuses several values of a setting of settled ones unless a command of uses (AP_FOR_...) decides among
- * them, and auto unless that is plan; who: its name. AP_USAGE. */
+ * them; who: its name. AP_USAGE. */
 enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses,
 	const char *who);
 

@@ -19,6 +19,7 @@ struct ap_tried { /* a combination of settings that a search tried */
 
 struct ap_tries {
 	size_t n;
+	uint32_t among; /* combinations, of whose hybrids these were the fastest; 0: these are all */
 	const struct ap_tried *v;
 };
 
