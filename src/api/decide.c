@@ -63,8 +63,8 @@ struct kin {
 struct trying { /* of one thread, or of a run */
 	struct ap_ctx ctx;
 	const struct ap_settings *set;
-	const struct ap_sources *src, *folded; /* the latter with a graph of fewer layers */
-	const struct ap_layer_fold *fold;
+	const struct ap_sources *src;
+	const struct ap_layer_table *rows;
 	const struct ap_decision *joint;
 	struct ap_decision_trial *trial;
 	struct kin *tells; /* by >= 0: it told something */
@@ -199,8 +199,8 @@ static void look(struct trying *t)
 	int64_t *fixed, *excess;
 	double step_s;
 
-	if (ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space, &t->trial->point,
-		t->joint->usable_bytes, &q) != AP_OK) {
+	if (ap_layer_problem_make(ctx, t->rows, &t->joint->space, &t->trial->point, t->joint->usable_bytes,
+		&q) != AP_OK) {
 		t->trial->verdict = AP_DECISION_REFUSED;
 		return;
 	}
@@ -225,8 +225,8 @@ static void bound(struct trying *t)
 	struct ap_layer_problem q;
 	struct ap_ctx *ctx = &t->ctx;
 	struct ap_decision_trial *trial = t->trial;
-	enum ap_status st = ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space,
-		&trial->point, t->joint->usable_bytes, &q);
+	enum ap_status st = ap_layer_problem_make(ctx, t->rows, &t->joint->space, &trial->point,
+		t->joint->usable_bytes, &q);
 	int64_t lack_bytes;
 
 	assert(st == AP_OK);
@@ -257,8 +257,8 @@ static void deal(struct trying *t)
 	const struct ap_partition_budget budget = {.work = DEAL_WORK, .gap = DEAL_GAP,
 		.below = t->below_s < INFINITY ? t->below_s : 0};
 	struct ap_layer_problem q;
-	enum ap_status st = ap_layer_problem_make(ctx, t->set, t->folded, t->fold, &t->joint->space,
-		&trial->point, t->joint->usable_bytes, &q);
+	enum ap_status st = ap_layer_problem_make(ctx, t->rows, &t->joint->space, &trial->point,
+		t->joint->usable_bytes, &q);
 	int64_t *fixed, *excess;
 
 	assert(st == AP_OK);
@@ -291,8 +291,8 @@ static void deal(struct trying *t)
 struct deciding {
 	struct ap_ctx *ctx;
 	const struct ap_settings *set;
-	struct ap_sources src, folded;
-	struct ap_layer_fold fold;
+	struct ap_sources src;
+	struct ap_layer_table *rows;
 	struct ap_decision *out;
 	AP_VEC(struct ap_decision_trial) trials;
 	AP_VEC(struct kin) kins;
@@ -300,9 +300,7 @@ struct deciding {
 	const uint32_t *kin_of; /* [trials.n] */
 	enum step {NEW, LOOKED, BOUNDED, DEALT} *step; /* [trials.n] that was done with it last */
 	uint64_t work; /* to deal layers, so far */
-	struct ap_arena **kept; /* [ctx->jobs] of a thread, emptied after each round */
-	struct ap_mark *empty; /* [ctx->jobs] */
-	struct ap_ctx *own; /* [ctx->jobs] of a thread, released after each trial */
+	struct ap_workers workers;
 };
 
 static void add(void *user, const struct ap_decision_point *p)
@@ -459,14 +457,12 @@ static void keep(struct ap_arena *arena, const char **text)
 static void try_one(void *user, size_t i, int worker)
 {
 	struct round *r = user;
-	struct ap_ctx *own = &r->d->own[worker];
-	struct ap_mark mark = ap_arena_mark(own->arena), scratch = ap_arena_mark(own->scratch);
-	struct trying t = {.ctx = *own, .set = r->d->set, .src = &r->d->src, .folded = &r->d->folded,
-		.fold = &r->d->fold, .joint = r->d->out,
+	struct ap_worker *w = &r->d->workers.worker[worker];
+	struct trying t = {.ctx = ap_worker_begin(w), .set = r->d->set, .src = &r->d->src, .rows = r->d->rows,
+		.joint = r->d->out,
 		.trial = &r->d->trials.v[r->at[i]], .tells = &r->tells[i],
 		.pass = &r->pass[i], .below_s = r->below_s};
 
-	t.ctx.diag = ap_diag_create(own->arena, false);
 	t.tells->by = -1;
 	if (t.trial->point.kind >= 0)
 		price(&t, &t.trial->point, NULL);
@@ -480,10 +476,9 @@ static void try_one(void *user, size_t i, int worker)
 	r->work[i] = t.work;
 	if (t.trial->verdict == AP_DECISION_REFUSED)
 		first_error(t.ctx.diag, r->why[i]);
-	keep(r->d->kept[worker], &t.trial->point.recompute);
-	keep(r->d->kept[worker], &t.trial->point.layers);
-	ap_arena_release(own->scratch, scratch);
-	ap_arena_release(own->arena, mark);
+	keep(w->kept, &t.trial->point.recompute);
+	keep(w->kept, &t.trial->point.layers);
+	ap_worker_end(w);
 }
 
 static void learn(struct ap_ctx *ctx, struct passes *known, const struct pass *p)
@@ -502,6 +497,10 @@ static void run_round(struct round *r)
 	struct ap_decision *out = d->out;
 
 	r->below_s = d->set->prune && out->best != AP_NONE ? d->trials.v[out->best].step_s : INFINITY;
+	for (uint32_t i = 0; i < r->n; i++)
+		if (d->trials.v[r->at[i]].point.kind < 0)
+			ap_layer_table_want(d->rows, &d->trials.v[r->at[i]].point);
+	ap_layer_table_fill(d->rows, &d->workers);
 	ap_par_for(d->ctx->arena, d->ctx->jobs, r->n, try_one, r);
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t at = r->at[i];
@@ -535,8 +534,7 @@ static void run_round(struct round *r)
 			(t->step_s <= d->trials.v[out->best].step_s && at < out->best)))
 			out->best = at;
 	}
-	for (int w = 0; w < d->ctx->jobs; w++)
-		ap_arena_release(d->kept[w], d->empty[w]);
+	ap_workers_forget(&d->workers);
 }
 
 /* The kin that tells what this one holds at least: itself, else one of smaller micro-batches, or one that
@@ -701,27 +699,6 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 	return AP_INFEASIBLE;
 }
 
-static void make_threads(struct deciding *d)
-{
-	struct ap_ctx *ctx = d->ctx;
-
-	d->own = AP_NEW_N(ctx->arena, struct ap_ctx, ctx->jobs);
-	d->kept = AP_NEW_N(ctx->arena, struct ap_arena *, ctx->jobs);
-	d->empty = AP_NEW_N(ctx->arena, struct ap_mark, ctx->jobs);
-	for (int w = 0; w < ctx->jobs; w++) {
-		d->own[w] = *ctx;
-		d->own[w].arena = ap_arena_create_like(ctx->arena);
-		d->own[w].scratch = ap_arena_create_like(ctx->arena);
-		d->kept[w] = ap_arena_create_like(ctx->arena);
-		ap_arena_own(ctx->arena, d->own[w].arena);
-		ap_arena_own(ctx->arena, d->own[w].scratch);
-		ap_arena_own(ctx->arena, d->kept[w]);
-		d->empty[w] = ap_arena_mark(d->kept[w]);
-		d->own[w].jobs = 1;
-		d->own[w].phase = NULL;
-	}
-}
-
 /* The network's layers are runs of operators, each by itself, one behind the other. */
 static bool has_plain_layers(struct ap_ctx *ctx, const struct ap_inputs *in)
 {
@@ -744,6 +721,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 {
 	struct deciding d = {.ctx = ctx, .set = set, .src = *src, .out = out};
 	struct ap_settings base = ap_points_undecided(ctx, set);
+	struct ap_sources folded;
+	struct ap_layer_fold fold;
 	struct ap_inputs in;
 
 	*out = (struct ap_decision){.best = AP_NONE};
@@ -753,8 +732,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	d.src.ready = in.loaded;
 	d.src.machine = in.machine;
 	d.src.sketches = true;
-	d.folded = d.src;
-	d.folded.ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, &d.fold);
+	folded = d.src;
+	folded.ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, &fold);
 	d.timed = set->prune && !set->overlap_moe_expert_parallel_comm;
 	out->headroom = set->headroom < 0 ? USUAL_HEADROOM : set->headroom;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));
@@ -763,7 +742,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	ap_decision_each(ctx, &out->space, add, &d);
 	find_kins(&d);
 	d.step = AP_NEW_N(ctx->arena, enum step, d.trials.n);
-	make_threads(&d);
+	ap_workers_make(ctx, &d.workers);
+	d.rows = ap_layer_table_create(ctx, set, &folded, &fold, &out->space);
 	for (uint32_t tried = 0, n = 1; n && d.work < DEAL_ALL && tried < most && !ap_ctx_stopped(ctx);
 		tried += n) {
 		struct ap_mark mark = ap_arena_mark(ctx->scratch);

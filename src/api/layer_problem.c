@@ -6,126 +6,23 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/points.h"
-#include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "cost/comms.h"
 #include "pipeline/schedule.h"
-#include "plan/block_costs.h"
-#include "plan/blocks.h"
-#include "plan/make.h"
-
-enum { FIRST, LAST, ENDS }; /* what is around the layers, as rows behind those of the layers */
 
 struct kind { /* all layers in one kind */
-	struct ap_partition_row *row; /* [nlayer + ENDS] */
-	int64_t passed_bytes; /* most that a layer passes on to others, of a micro-batch */
-	int64_t context_bytes;
+	struct ap_partition_row *row; /* [nlayer + AP_LAYERS_ENDS] */
+	int64_t passed_bytes, context_bytes; /* as in struct ap_layer_rows */
 };
 
 struct making {
 	struct ap_ctx *ctx;
-	const struct ap_settings *set;
-	struct ap_sources src;
-	const struct ap_decision_space *space;
 	const struct ap_decision_point *point;
 	const struct ap_layer_fold *fold;
 	uint32_t nlayer; /* that are kept */
 };
-
-/* Adds a block to a row. */
-static void add_block(const struct ap_step *step, const struct ap_block_cost *c, struct ap_partition_row *r)
-{
-	int64_t temporary = c->again_bytes + c->temporary_bytes;
-
-	r->forward_s += c->forward_s;
-	r->backward_s += c->backward_s + c->weight_s;
-	r->update_s += c->update_s + c->least_gather_s + (step->exchange_behind ? c->least_exchange_s : 0);
-	r->kept_bytes += c->kept_bytes;
-	r->weights_bytes += c->static_bytes + c->once_bytes;
-	if (temporary > r->temporary_bytes)
-		r->temporary_bytes = temporary;
-}
-
-/* Bytes of a micro-batch that each block's operators pass on to others; the most of a layer's. */
-static int64_t passed_on(struct ap_ctx *ctx, const struct ap_plan *p)
-{
-	const struct ap_graph *g = p->graph;
-	int64_t *bytes = AP_NEW_N(ctx->scratch, int64_t, p->blocks->n), most = 0;
-	bool *met = AP_NEW_N(ctx->scratch, bool, g->ntensor);
-
-	for (ap_id i = 0; i < g->nnode; i++)
-		for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
-			ap_id t = g->node[i].in[k], from = g->tensor[t].producer;
-			const struct ap_node *n = &g->node[from == AP_NONE ? 0 : from];
-
-			if (from == AP_NONE || met[t] || p->blocks->of[from] == p->blocks->of[i])
-				continue;
-			met[t] = true;
-			for (uint16_t o = 0; o < n->bound.nout; o++)
-				if (n->out[o] == t)
-					bytes[p->blocks->of[from]] += ap_local_bytes(&n->bound.out[o],
-						p->task[from].out[o].batch, &p->op[from].place, p->step);
-		}
-	for (uint32_t b = 0; b < p->blocks->n; b++)
-		if (p->blocks->layer[b] >= 0 && bytes[b] > most)
-			most = bytes[b];
-	return most;
-}
-
-/* The settings with which the network runs in one stage, all layers in one kind. */
-static void settle(const struct making *m, const char *word, struct ap_settings *out)
-{
-	struct ap_decision_point one = *m->point;
-
-	one.pp = one.vpp = 1;
-	one.layers = NULL;
-	one.recompute = word;
-	for (one.scheduler = 0; ap_scheduler_at((size_t)one.scheduler) != ap_scheduler_find("1f1b");
-		one.scheduler++)
-		;
-	ap_points_settings(m->ctx, m->set, m->space, &one, out);
-	ap_settings_check(m->ctx, out);
-}
-
-/* Makes the rows of a kind. AP_LIMIT without a report if layers are no blocks of their own. */
-static enum ap_status make_kind(const struct making *m, const char *word, struct kind *out)
-{
-	struct ap_ctx *ctx = m->ctx;
-	const struct ap_block_cost *cost;
-	struct ap_settings o;
-	struct ap_inputs in;
-	struct ap_plan plan;
-	int32_t next = 0;
-
-	settle(m, word, &o);
-	AP_TRY(ap_diag_status(ctx->diag));
-	AP_TRY(ap_inputs_make(ctx, &o, &m->src, AP_FOR_evaluate, &in));
-	AP_TRY(ap_inputs_give(ctx, &o, &m->src, AP_FOR_evaluate, &in));
-	ap_plan_sketch(ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, AP_NO_LIMIT),
-		in.counts, &plan);
-	if (plan.blocks->nlayer != m->nlayer)
-		return AP_LIMIT;
-	cost = ap_block_costs_make(ctx, &plan);
-	out->row = AP_NEW_N(ctx->arena, struct ap_partition_row, m->nlayer + ENDS);
-	for (uint32_t b = 0; b < plan.blocks->n; b++) {
-		int32_t layer = cost[b].layer;
-
-		if (layer >= 0 && (layer != next || cost[b].nlayer != 1))
-			return AP_LIMIT;
-		next += layer >= 0;
-		/* What lies between layers is with the next one. */
-		layer = layer >= 0 ? layer : next == 0 ? (int32_t)m->nlayer + FIRST
-			: next == (int32_t)m->nlayer ? (int32_t)m->nlayer + LAST : next;
-		add_block(&in.step, &cost[b], &out->row[layer]);
-	}
-	out->passed_bytes = passed_on(ctx, &plan);
-	out->context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers;
-	return next == (int32_t)m->nlayer ? AP_OK : AP_LIMIT;
-}
 
 /* Of a stage of several, the first part does not hold what its last layer passes on; of all others what they
  * receive stands for that. If what is in front of the layers holds less, the rest is taken from what is held
@@ -133,7 +30,7 @@ static enum ap_status make_kind(const struct making *m, const char *word, struct
  * something is. */
 static bool leave_border(const struct making *m, struct kind *k)
 {
-	struct ap_partition_row *first = &k->row[m->nlayer + FIRST];
+	struct ap_partition_row *first = &k->row[m->nlayer + AP_LAYERS_FIRST];
 	int64_t rest = k->passed_bytes - first->kept_bytes;
 	double in_flight = fmin((double)m->point->micro_batches, 2 * (double)m->point->pp);
 
@@ -152,17 +49,16 @@ static void make_runs(const struct making *m, const struct kind *kind, uint32_t 
 {
 	struct ap_map *seen = ap_map_create(m->ctx->scratch);
 	struct ap_partition_row *key = AP_NEW_N(m->ctx->scratch, struct ap_partition_row, nkind);
-	struct ap_partition_class *cls = AP_NEW_N(m->ctx->arena, struct ap_partition_class, m->nlayer + ENDS);
-	struct ap_partition_run *run =
-		AP_NEW_N(m->ctx->arena, struct ap_partition_run, m->fold->nlayer + ENDS);
-	uint32_t n = 0;
+	uint32_t nkept = m->nlayer + AP_LAYERS_ENDS, nall = m->fold->nlayer + AP_LAYERS_ENDS, n = 0;
+	struct ap_partition_class *cls = AP_NEW_N(m->ctx->arena, struct ap_partition_class, nkept);
+	struct ap_partition_run *run = AP_NEW_N(m->ctx->arena, struct ap_partition_run, nall);
 
-	for (uint32_t at = 0; at < m->fold->nlayer + ENDS; at++) {
+	for (uint32_t at = 0; at < nall; at++) {
 		/* In the order of the network. */
 		enum ap_partition_at where = at == 0 ? AP_AT_FIRST : at <= m->fold->nlayer ? AP_AT_BODY
 			: AP_AT_LAST;
-		uint32_t i = where == AP_AT_FIRST ? m->nlayer + FIRST : where == AP_AT_LAST ? m->nlayer + LAST
-			: m->fold->by[at - 1], c;
+		uint32_t i = where == AP_AT_FIRST ? m->nlayer + AP_LAYERS_FIRST
+			: where == AP_AT_LAST ? m->nlayer + AP_LAYERS_LAST : m->fold->by[at - 1], c;
 		bool fresh;
 
 		memset(key, 0, nkind * sizeof *key);
@@ -190,7 +86,7 @@ static void add_up(const struct making *m, const struct kind *kind, uint32_t nki
 	struct ap_layer_problem *out)
 {
 	out->least_s = INFINITY;
-	for (uint32_t i = 0; i < m->nlayer + ENDS; i++) {
+	for (uint32_t i = 0; i < m->nlayer + AP_LAYERS_ENDS; i++) {
 		const struct ap_partition_row *r = &kind[0].row[i];
 		double pass_s = r->forward_s + r->backward_s;
 		int64_t weights = r->weights_bytes, kept = r->kept_bytes;
@@ -212,14 +108,14 @@ static void add_up(const struct making *m, const struct kind *kind, uint32_t nki
 	}
 }
 
-enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, const struct ap_layer_fold *fold, const struct ap_decision_space *space,
-	const struct ap_decision_point *point, int64_t limit_bytes, struct ap_layer_problem *out)
+enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
+	struct ap_layer_problem *out)
 {
 	static const struct ap_partition_degree degree = {"", 0, 0};
 	const struct ap_recompute_mix *mix = &space->mix[point->mix];
-	struct making m = {.ctx = ctx, .set = set, .src = *src, .space = space, .point = point,
-		.fold = fold, .nlayer = fold->nkept};
+	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
+	const struct making m = {ctx, point, fold, fold->nkept};
 	struct kind kind[AP_MIX_KINDS];
 	const char **names = AP_NEW_N(ctx->arena, const char *, AP_MIX_KINDS);
 	int64_t *capacity = AP_NEW_N(ctx->arena, int64_t, point->pp);
@@ -227,21 +123,23 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_setting
 	uint32_t n = 0;
 	bool taken = false;
 
-	m.src.apart = (uint32_t)point->pp;
 	*out = (struct ap_layer_problem){.p = {.nstage = (int32_t)point->pp, .nsegment = (int32_t)point->vpp,
 		.nmicro = point->micro_batches, .scheduler = ap_scheduler_at((size_t)point->scheduler),
 		.objective = AP_OBJECTIVE_STEP, .ndegree = 1, .degree = &degree, .kind = names,
 		.capacity_bytes = capacity, .fixed_bytes = fixed,
 		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,
 		.kinds = mix->rule}};
-	for (uint32_t k = 0; k < AP_MIX_KINDS && mix->kind[k]; k++) {
-		enum ap_status st = make_kind(&m, mix->kind[k], &kind[n]);
+	for (int k = 0; k < AP_MIX_KINDS && mix->kind[k]; k++) {
+		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
 
-		if (st != AP_OK)
-			return st;
+		if (!made->row)
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s", made->why);
 		/* A kind without effect, such as selective beside fused attention. */
-		if (n > 0 && memcmp(kind[n].row, kind[n - 1].row, m.nlayer * sizeof *kind[n].row) == 0)
+		if (n > 0 && memcmp(made->row, kind[n - 1].row, m.nlayer * sizeof *made->row) == 0)
 			continue;
+		kind[n] = (struct kind){ap_arena_memdup(ctx->arena, made->row,
+			(m.nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
+			made->context_bytes};
 		names[n++] = mix->kind[k];
 	}
 	for (uint32_t k = 0; k < n; k++)

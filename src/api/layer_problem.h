@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pipeline problem (partition/partition.h) of a point whose layers are still to be dealt to the parts
- * and to kinds of recomputation. Figures of layers are those of the blocks (plan/block_costs.h) of plans
- * in which the network runs in one stage, on the devices of a stage, all layers of one kind: a plan for
- * each kind. What adds to a step or to memory beside that is left out, so that the problem's bounds are
- * bounds of plans: sends, exchanges of gradients that run beside passes, and tensors that parts share.
+ * and to kinds of recomputation, made of rows that many points share (api/layer_rows.h). Its bounds are
+ * bounds of plans.
  */
 #ifndef AP_API_LAYER_PROBLEM_H
 #define AP_API_LAYER_PROBLEM_H
 
-#include "api/request.h"
-#include "decision/space.h"
-#include "graph/fold.h"
+#include "api/layer_rows.h"
 
 struct ap_layer_problem {
 	struct ap_partition p;
@@ -22,13 +18,12 @@ struct ap_layer_problem {
 };
 
 /*
- * Makes the problem in the run arena. limit_bytes: of a device. src->machine is set, src->ready is the folded
- * graph. AP_OK or what a plan's inputs report; then *out is not valid. AP_LIMIT without a report: the
- * network's layers are none by themselves. O(kept operators * kinds).
+ * Makes the problem in the run arena, of rows that have the point's. limit_bytes: of a device. AP_USAGE,
+ * reported, if the point is no plan; then *out is not valid. O(layers + kept layers * kinds).
  */
-enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, const struct ap_layer_fold *fold, const struct ap_decision_space *space,
-	const struct ap_decision_point *point, int64_t limit_bytes, struct ap_layer_problem *out);
+enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
+	struct ap_layer_problem *out);
 
 /*
  * No plan of the problem takes less; it stops as soon as that is at least `enough` seconds. INFINITY:

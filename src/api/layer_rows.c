@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/layer_rows.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/points.h"
+#include "api/settle.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/par.h"
+#include "base/vec.h"
+#include "cost/comms.h"
+#include "pipeline/schedule.h"
+#include "plan/block_costs.h"
+#include "plan/blocks.h"
+#include "plan/make.h"
+
+enum { WHY_BYTES = 200 };
+
+struct entry {
+	struct ap_decision_point one; /* with the same degrees, in one stage; recompute: the kind */
+	uint32_t stages; /* of the points */
+	struct ap_partition_row *row; /* of made */
+	struct ap_layer_rows made;
+	char why[WHY_BYTES];
+};
+
+struct ap_layer_table {
+	struct ap_ctx *ctx;
+	const struct ap_settings *set;
+	const struct ap_sources *src;
+	const struct ap_layer_fold *fold;
+	const struct ap_decision_space *space;
+	struct ap_map *words; /* kinds */
+	struct ap_map *seen; /* ids are entries */
+	AP_VEC(struct entry *) entries;
+	size_t nmade; /* of them */
+};
+
+struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_layer_fold *fold,
+	const struct ap_decision_space *space)
+{
+	struct ap_layer_table *t = AP_NEW(ctx->arena, struct ap_layer_table);
+
+	*t = (struct ap_layer_table){.ctx = ctx, .set = set, .src = src, .fold = fold, .space = space,
+		.words = ap_map_create(ctx->arena), .seen = ap_map_create(ctx->arena)};
+	return t;
+}
+
+const struct ap_layer_fold *ap_layer_table_fold(const struct ap_layer_table *t)
+{
+	return t->fold;
+}
+
+/* The point in one stage, with all that rows depend on. */
+static struct ap_decision_point in_one_stage(const struct ap_layer_table *t,
+	const struct ap_decision_point *p, int kind)
+{
+	struct ap_decision_point one = {.pp = 1, .vpp = 1, .micro_batches = p->micro_batches, .dp = p->dp,
+		.tp = p->tp, .cp = p->cp, .ep = p->ep, .etp = p->etp, .sp = p->sp, .mbs = p->mbs,
+		.level = p->level, .recompute = t->space->mix[p->mix].kind[kind]};
+
+	while (ap_scheduler_at((size_t)one.scheduler) != ap_scheduler_find("1f1b"))
+		one.scheduler++;
+	return one;
+}
+
+enum { KEY = 11 };
+
+static void make_key(const struct ap_layer_table *t, const struct ap_decision_point *p, int kind,
+	int64_t key[KEY])
+{
+	const char *word = t->space->mix[p->mix].kind[kind];
+	const int64_t all[KEY] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs,
+		p->level, ap_map_get_str(t->words, word)};
+
+	memcpy(key, all, sizeof all);
+}
+
+void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point)
+{
+	const struct ap_recompute_mix *mix = &t->space->mix[point->mix];
+
+	for (int k = 0; k < AP_MIX_KINDS && mix->kind[k]; k++) {
+		int64_t key[KEY];
+		bool fresh;
+
+		(void)ap_map_put_str(t->words, mix->kind[k], NULL);
+		make_key(t, point, k, key);
+		(void)ap_map_put(t->seen, key, sizeof key, &fresh);
+		if (fresh) {
+			struct entry *e = AP_NEW(t->ctx->arena, struct entry);
+
+			e->stages = (uint32_t)point->pp;
+			e->one = in_one_stage(t, point, k);
+			e->row = AP_NEW_N(t->ctx->arena, struct ap_partition_row,
+				t->fold->nkept + AP_LAYERS_ENDS);
+			AP_PUSH(t->ctx->arena, t->entries, e);
+		}
+	}
+}
+
+const struct ap_layer_rows *ap_layer_table_find(const struct ap_layer_table *t,
+	const struct ap_decision_point *point, int kind)
+{
+	int64_t key[KEY];
+	uint32_t id;
+
+	make_key(t, point, kind, key);
+	id = ap_map_get(t->seen, key, sizeof key);
+	assert(id < t->nmade);
+	return &t->entries.v[id]->made;
+}
+
+/* Adds a block to a row. */
+static void add_block(const struct ap_step *step, const struct ap_block_cost *c, struct ap_partition_row *r)
+{
+	int64_t temporary = c->again_bytes + c->temporary_bytes;
+
+	r->forward_s += c->forward_s;
+	r->backward_s += c->backward_s + c->weight_s;
+	r->update_s += c->update_s + c->least_gather_s + (step->exchange_behind ? c->least_exchange_s : 0);
+	r->kept_bytes += c->kept_bytes;
+	r->weights_bytes += c->static_bytes + c->once_bytes;
+	if (temporary > r->temporary_bytes)
+		r->temporary_bytes = temporary;
+}
+
+/* Bytes of a micro-batch that each block's operators pass on to others; the most of a layer's. */
+static int64_t passed_on(struct ap_ctx *ctx, const struct ap_plan *p)
+{
+	const struct ap_graph *g = p->graph;
+	int64_t *bytes = AP_NEW_N(ctx->scratch, int64_t, p->blocks->n), most = 0;
+	bool *met = AP_NEW_N(ctx->scratch, bool, g->ntensor);
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		for (uint16_t k = 0; k < g->node[i].bound.nin; k++) {
+			ap_id t = g->node[i].in[k], from = g->tensor[t].producer;
+			const struct ap_node *n = &g->node[from == AP_NONE ? 0 : from];
+
+			if (from == AP_NONE || met[t] || p->blocks->of[from] == p->blocks->of[i])
+				continue;
+			met[t] = true;
+			for (uint16_t o = 0; o < n->bound.nout; o++)
+				if (n->out[o] == t)
+					bytes[p->blocks->of[from]] += ap_local_bytes(&n->bound.out[o],
+						p->task[from].out[o].batch, &p->op[from].place, p->step);
+		}
+	for (uint32_t b = 0; b < p->blocks->n; b++)
+		if (p->blocks->layer[b] >= 0 && bytes[b] > most)
+			most = bytes[b];
+	return most;
+}
+
+/* Makes the rows of an entry. AP_LIMIT without a report if layers are no blocks of their own. */
+static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, struct entry *e)
+{
+	int32_t next = 0, nlayer = (int32_t)t->fold->nkept;
+	struct ap_sources src = *t->src;
+	const struct ap_block_cost *cost;
+	struct ap_settings o;
+	struct ap_inputs in;
+	struct ap_plan plan;
+
+	src.apart = e->stages;
+	ap_points_settings(ctx, t->set, t->space, &e->one, &o);
+	ap_settings_check(ctx, &o);
+	AP_TRY(ap_diag_status(ctx->diag));
+	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, &in));
+	AP_TRY(ap_inputs_give(ctx, &o, &src, AP_FOR_evaluate, &in));
+	ap_plan_sketch(ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, AP_NO_LIMIT),
+		in.counts, &plan);
+	if (plan.blocks->nlayer != t->fold->nkept)
+		return AP_LIMIT;
+	cost = ap_block_costs_make(ctx, &plan);
+	for (uint32_t b = 0; b < plan.blocks->n; b++) {
+		int32_t layer = cost[b].layer;
+
+		if (layer >= 0 && (layer != next || cost[b].nlayer != 1))
+			return AP_LIMIT;
+		next += layer >= 0;
+		/* What lies between layers is with the next one. */
+		layer = layer >= 0 ? layer : next == 0 ? nlayer + AP_LAYERS_FIRST
+			: next == nlayer ? nlayer + AP_LAYERS_LAST : next;
+		add_block(&in.step, &cost[b], &e->row[layer]);
+	}
+	e->made = (struct ap_layer_rows){.row = e->row, .passed_bytes = passed_on(ctx, &plan),
+		.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers};
+	return next == nlayer ? AP_OK : AP_LIMIT;
+}
+
+struct filling {
+	struct ap_layer_table *t;
+	struct ap_workers *workers;
+};
+
+static void make_entry(void *user, size_t i, int worker)
+{
+	struct filling *f = user;
+	struct entry *e = f->t->entries.v[f->t->nmade + i];
+	struct ap_ctx ctx = ap_worker_begin(&f->workers->worker[worker]);
+
+	if (make(&ctx, f->t, e) != AP_OK) {
+		const char *why = ap_diag_first_error(ctx.diag);
+
+		snprintf(e->why, sizeof e->why, "%s", why ? why : "no such plan");
+		e->made = (struct ap_layer_rows){.why = e->why};
+	}
+	ap_worker_end(&f->workers->worker[worker]);
+}
+
+void ap_layer_table_fill(struct ap_layer_table *t, struct ap_workers *workers)
+{
+	struct filling f = {t, workers};
+
+	ap_par_for(t->ctx->arena, workers->n, t->entries.n - t->nmade, make_entry, &f);
+	t->nmade = t->entries.n;
+}

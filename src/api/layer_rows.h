@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each layer of a network takes and holds under the degrees of a point, all of them in one kind of
+ * recomputation: rows of a pipeline problem (partition/partition.h). Their figures are those of the blocks
+ * (plan/block_costs.h) of a plan in which the network runs in one stage, on the devices of a stage of the
+ * point. What adds to a step or to memory beside that is left out, so that rows bound plans from below:
+ * sends, exchanges of gradients that run beside passes, and tensors that parts share.
+ *
+ * Neither segments nor the schedule change rows, nor which kinds may be mixed: a table makes those of all
+ * points that differ in nothing else once.
+ */
+#ifndef AP_API_LAYER_ROWS_H
+#define AP_API_LAYER_ROWS_H
+
+#include "api/request.h"
+#include "base/workers.h"
+#include "decision/space.h"
+#include "graph/fold.h"
+#include "partition/partition.h"
+
+/* What is around the layers, as rows behind those of the layers. */
+enum ap_layer_end { AP_LAYERS_FIRST, AP_LAYERS_LAST };
+#define AP_LAYERS_ENDS (AP_LAYERS_LAST + 1)
+
+struct ap_layer_rows {
+	const struct ap_partition_row *row; /* [layers that are kept + AP_LAYERS_ENDS]; NULL: no such plan */
+	const char *why; /* there is none */
+	int64_t passed_bytes; /* most that a layer passes on to others, of a micro-batch */
+	int64_t context_bytes; /* of a device, beside all layers */
+};
+
+struct ap_layer_table;
+
+/* An empty table, in the run arena. src->machine is set, src->ready is the graph that *fold tells of. Borrows
+ * all. */
+struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_layer_fold *fold,
+	const struct ap_decision_space *space);
+
+/* Notes that the rows of a point are needed, in all kinds of its mix. */
+void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point);
+
+/* Makes what is wanted and was not made before. O(kept operators) each. */
+void ap_layer_table_fill(struct ap_layer_table *t, struct ap_workers *workers);
+
+/* The rows of a point that was wanted when the table was last filled, in kind `kind` of its mix. Threads may
+ * look them up at the same time. */
+const struct ap_layer_rows *ap_layer_table_find(const struct ap_layer_table *t,
+	const struct ap_decision_point *point, int kind);
+
+/* What its graph stands for. */
+const struct ap_layer_fold *ap_layer_table_fold(const struct ap_layer_table *t);
+
+#endif
