@@ -159,28 +159,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 
 double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough)
 {
-	const struct ap_partition *p = &q->p;
-	struct ap_partition none = *p;
-	double more_s = INFINITY, least_s, bound_s;
-
-	if (p->kinds != AP_KINDS_UNIFORM || p->nkind != 2)
-		return ap_partition_bound_to(ctx, p, enough);
-	for (uint32_t r = 0; r < p->nrun; r++) {
-		const struct ap_partition_row *row = p->cls[p->run[r].cls].row;
-
-		if (p->run[r].at == AP_AT_BODY)
-			more_s = fmin(more_s, row[1].forward_s + row[1].backward_s - row[0].forward_s -
-				row[0].backward_s);
-	}
-	/* The mean stage runs all micro-batches, in which a layer of each of its parts recomputes. */
-	least_s = (q->pass_s / (double)p->nstage + fmax(0, more_s) * (double)p->nsegment) * (double)p->nmicro;
-	none.nkind = 1; /* rows of the first kind come first */
-	bound_s = ap_partition_bound_to(ctx, &none, enough);
-	if (bound_s <= least_s)
-		return bound_s;
-	if (least_s < enough)
-		least_s = fmax(least_s, ap_partition_bound_to(ctx, p, enough));
-	return fmin(bound_s, least_s);
+	return ap_partition_bound_to(ctx, &q->p, enough);
 }
 
 /* Layers of each part of which the kind is at least k: [segment * nstage + stage]. */

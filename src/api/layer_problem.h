@@ -27,8 +27,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 
 /*
  * No plan of the problem takes less; it stops as soon as that is at least `enough` seconds. INFINITY:
- * there is no plan. Where as many layers of each part recompute, none does or one of each part, which
- * may be more than memory asks for. As ap_partition_bound_to().
+ * there is no plan. As ap_partition_bound_to().
  */
 double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough);
 

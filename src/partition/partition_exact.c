@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "partition/anneal.h"
+#include "partition/even.h"
 #include "partition/lattice.h"
 #include "partition/partition.h"
 #include "partition/relax.h"
@@ -399,8 +400,33 @@ static bool solve_degrees(struct solving *s, uint32_t from, uint32_t to)
 	return true;
 }
 
+/* Begins with what comes to mind first, where that keeps all rules. */
+static void begin_evenly(struct solving *s)
+{
+	const struct ap_partition *p = s->p;
+	struct ap_partition_plan *plan = AP_NEW(s->ctx->arena, struct ap_partition_plan);
+	struct ap_options *c = ap_options_create(s->ctx, p, NULL);
+	struct ap_partition_worth worth;
+	double step_s;
+
+	s->tick_s = ap_options_tick_s(c);
+	s->error_s = ap_options_error_s(c);
+	if (p->objective != AP_OBJECTIVE_STEP || p->counts == AP_COUNTS_GIVEN || p->ndegree > 1 ||
+		!ap_partition_even(s->ctx, p, plan, &step_s))
+		return;
+	ap_partition_judge(s->ctx, p, plan, &worth);
+	if (worth.fault)
+		return;
+	s->best = (int64_t)ceil((worth.step_s + s->error_s) / s->tick_s);
+	if (s->budget->below == 0 || worth.step_s < s->budget->below)
+		s->out->plan = plan;
+	else
+		s->best = NONE_YET;
+}
+
 static bool solve_all(struct solving *s)
 {
+	begin_evenly(s);
 	if (s->p->degree_by_stage)
 		return solve_degrees(s, 0, s->p->ndegree);
 	for (uint32_t d = 0; d < s->p->ndegree; d++)
@@ -471,12 +497,13 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 	conclude(&s, solve_all(&s));
 }
 
-/* A bound of the plans of some degrees in ticks; FAR: there are none. One above `most` will do. */
-static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
-	struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most)
+/* A bound of the plans of some degrees in ticks; FAR: there are none. One above `most` will do. any: the same
+ * problem, with kinds by part, as c has it. */
+static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const struct ap_partition *any,
+	struct ap_options *c, struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most)
 {
 	int32_t n = p->nstage * p->nsegment;
-	struct ap_lattice *l = ap_lattice_create(ctx, p, c, replay, from, to);
+	struct ap_lattice *l = ap_lattice_create(ctx, any, c, replay, from, to);
 	struct ap_lattice_walk walk = {AP_NEW_N(ctx->arena, int32_t, n + 1), AP_NEW_N(ctx->arena, uint32_t,
 		n)};
 	int64_t bound = ap_lattice_floor(l), value;
@@ -527,7 +554,7 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 			ap_uniform_best(&own, p, c, replay, d, &work, &best);
 			value = best.value < 0 ? FAR : best.value;
 		} else {
-			value = bound_of(&own, &any, c, replay, d, d + at_once, value - 1);
+			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1);
 		}
 		bound = value < bound ? value : bound;
 	}

@@ -29,6 +29,7 @@
 #define NEAR_ENOUGH 2e-4 /* of the step, between the bound and what fractions take */
 #define ROUNDING 1e-12 /* of the sum of all terms' magnitudes: more than doubles lose */
 #define VIOLATED 1e-7 /* a row that is less so is kept */
+#define ANY (-1) /* number of layers */
 
 struct bucket { /* layers that are alike, and the parts that they can be in */
 	uint32_t cls;
@@ -46,6 +47,7 @@ struct group { /* columns that share out a number of layers: all of them, or som
 struct column { /* layers in a part and a kind */
 	int32_t part;
 	uint32_t group;
+	bool is_lean; /* of a uniform plan: of the kind that is counted */
 	struct ap_part_choice one; /* of a switch: what it is more than in the part's base */
 };
 
@@ -73,6 +75,7 @@ struct ap_relax {
 	uint32_t from, to; /* degrees */
 	int32_t npart;
 	int64_t nbody;
+	int64_t number; /* of uniform plans: layers of each part that take the last kind, or more; else ANY */
 	bool queues;
 	const int32_t *stage_of, *segment_of; /* [npart] */
 	int64_t *send, *back; /* [npart] */
@@ -96,6 +99,7 @@ struct program { /* the columns of one way to look at it, and its rows */
 	int32_t nid;
 	double *x, *center, *query, *y, *cost, *size; /* [col], y: [nid] */
 	double bound, upper; /* what every plan takes; what the center does */
+	double *most; /* [npart] layers of the body, of uniform plans that are of interest; NULL: no matter */
 	int32_t watched; /* a row; and what the bound grows by where it asks for one more */
 	double slope;
 };
@@ -161,6 +165,7 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
 	bool none = false, some = false;
 
 	*r = (struct ap_relax){.ctx = ctx, .p = p, .c = c, .replay = replay, .from = from, .to = to,
+		.number = ANY,
 		.npart = (int32_t)n, .nbody = ap_partition_body(p), .stage_of = stage_of,
 		.segment_of = segment_of,
 		.send = AP_NEW_N(arena, int64_t, n), .back = AP_NEW_N(arena, int64_t, n),
@@ -222,9 +227,11 @@ static size_t ways(const struct program *x, const struct bucket *b, struct ap_pa
 			if (!ap_options_layer(r->c, b->cls, d, k, &out[n]))
 				continue;
 			n++;
-			if (b->is_end && r->p->kinds != AP_KINDS_FREE)
+			if (r->number == 0 || (b->is_end && r->p->kinds != AP_KINDS_FREE))
 				break; /* its first kind */
 		}
+	if (r->number > 0 && !b->is_end)
+		return n; /* both kinds, as they are counted */
 	for (size_t i = 0; i < n; i++) {
 		size_t k = 0;
 
@@ -273,7 +280,7 @@ static void add_group(struct program *x, int64_t count, int32_t from, int32_t to
 	AP_PUSH(arena, x->group, like);
 	for (int32_t q = from; q < to; q++)
 		for (size_t k = 0; k < nway; k++)
-			AP_PUSH(arena, x->col, ((struct column){q, id, way[k]}));
+			AP_PUSH(arena, x->col, ((struct column){q, id, like.is_body && k > 0, way[k]}));
 }
 
 /* Moves the way that is as quick as all others to the front. Returns false if there is none. */
@@ -320,7 +327,8 @@ static void lay_bucket(struct program *x, const struct bucket *b, bool alone, st
 	int64_t left = b->count;
 	size_t n = ways(x, b, way);
 
-	quickest = n > 0 && first_quickest(way, n);
+	/* Ways that are counted stay in the order of kinds. */
+	quickest = n > 0 && (b->is_end || r->number <= 0) && first_quickest(way, n);
 	for (int32_t q = b->from; q < b->to && quickest && (b->is_end || alone); q++) {
 		int64_t own = b->is_end ? b->count : part_count(r, q, &exact);
 
@@ -451,15 +459,21 @@ static void stage_bundles(struct ap_relax *r)
 	}
 }
 
-/* Each group's layers, shared out evenly, in the first way of each part. */
+/* Each group's layers, shared out evenly, in the first way of each part, but those that are counted. */
 static void spread_evenly(struct program *x, double *layers)
 {
+	double number = (double)x->r->number, mean = (double)x->r->nbody / x->r->npart;
+	double lean = number > 0 ? fmin(1, number / mean) : 0;
+
 	for (size_t j = 0; j < x->col.n; j++) {
 		const struct column *c = &x->col.v[j];
 		const struct group *g = &x->group.v[c->group];
+		double each = (double)g->count / g->nplace;
 
-		if (!g->is_switch && (j == 0 || c[-1].part != c->part || c[-1].group != c->group))
-			layers[j] = (double)g->count / g->nplace;
+		if (lean > 0 && g->is_body)
+			layers[j] = each * (c->is_lean ? lean : 1 - lean);
+		else if (!g->is_switch && (j == 0 || c[-1].part != c->part || c[-1].group != c->group))
+			layers[j] = each;
 	}
 }
 
@@ -553,7 +567,8 @@ static int64_t least_once(const struct ap_relax *r, int32_t stage)
 		struct ap_part_choice one;
 
 		for (uint32_t d = r->from; d < r->to; d++)
-			for (uint32_t k = 0; k < r->p->nkind; k++)
+			/* Of uniform plans, each part has a layer of the kind that is counted. */
+			for (uint32_t k = r->number > 0 && !b->is_end; k < r->p->nkind; k++)
 				if (ap_options_layer(r->c, b->cls, d, k, &one) &&
 					one.bytes[AP_HELD_ONCE] < least)
 					least = one.bytes[AP_HELD_ONCE];
@@ -649,6 +664,41 @@ static int add_least(struct program *x, const double *layers)
 	return n;
 }
 
+/*
+ * Adds rows for parts with fewer layers of the last kind than are asked for, or than they have: that number
+ * is concave in the layers of the part, and a straight line from the fewest that it can have to the most is
+ * below it. Returns how many.
+ */
+static int add_numbers(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	double *lean = AP_NEW_N(r->ctx->scratch, double, r->npart);
+	double *sum = AP_NEW_N(r->ctx->scratch, double, r->npart);
+	int n = 0;
+
+	for (size_t j = 0; j < x->col.n; j++)
+		if (x->group.v[x->col.v[j].group].is_body) {
+			sum[x->col.v[j].part] += layers[j];
+			lean[x->col.v[j].part] += x->col.v[j].is_lean ? layers[j] : 0;
+		}
+	for (int32_t q = 0; q < r->npart; q++) {
+		double few = (double)r->p->least_layers, many = x->most[q], number = (double)r->number;
+		double slope = many > few ? (fmin(number, many) - fmin(number, few)) / (many - few) : 0;
+		double least = (fmin(number, few) - slope * few) * (1 - VIOLATED);
+		double *a;
+
+		if (lean[q] - slope * sum[q] >= least - VIOLATED)
+			continue;
+		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+		for (size_t j = 0; j < x->col.n; j++)
+			if (x->col.v[j].part == q && x->group.v[x->col.v[j].group].is_body)
+				a[j] = (x->col.v[j].is_lean ? 1 : 0) - slope;
+		add_row(x, a, 0, least);
+		n++;
+	}
+	return n;
+}
+
 /* Groups of which more layers switch than there are. Returns how many. */
 static int add_switches(struct program *x, const double *layers)
 {
@@ -698,6 +748,7 @@ static bool solve(struct program *x)
 			x->slope = x->y[x->watched] * (1 - ROUNDING);
 		}
 		n = add_least(x, x->x) + add_switches(x, x->x);
+		n += r->number > 0 && x->most ? add_numbers(x, x->x) : 0;
 		n += x->fast ? 0 : add_memory(x, x->x);
 		ap_arena_release(r->ctx->scratch, mark);
 		if (n == 0)
@@ -706,14 +757,10 @@ static bool solve(struct program *x)
 	return true;
 }
 
-static void begin(struct program *x)
+static void add_groups(struct program *x)
 {
 	struct ap_relax *r = x->r;
-	size_t rows = MOST_ROWS;
 
-	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, rows);
-	for (size_t i = 0; i < r->bundle.n; i++)
-		add_bundle(x, &r->bundle.v[i]);
 	for (uint32_t g = 0; g < x->group.n; g++) {
 		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
 		double *a = AP_NEW_N(r->ctx->scratch, double, x->col.n + 1);
@@ -724,6 +771,16 @@ static void begin(struct program *x)
 			x->nid = ap_simplex_add(x->lp, a, 0, (double)x->group.v[g].count) + 1;
 		ap_arena_release(r->ctx->scratch, mark);
 	}
+}
+
+static void begin(struct program *x)
+{
+	struct ap_relax *r = x->r;
+
+	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	for (size_t i = 0; i < r->bundle.n; i++)
+		add_bundle(x, &r->bundle.v[i]);
+	add_groups(x);
 }
 
 static int64_t in_ticks(const struct program *x)
@@ -1002,6 +1059,30 @@ const double *ap_relax_layers(const struct ap_relax *r)
 	return r->layers;
 }
 
+/* The most layers of each part in plans that take at most so many ticks: its stage runs all micro-batches. */
+static double *most_layers(const struct program *x, int64_t most)
+{
+	const struct ap_relax *r = x->r;
+	double *n = AP_NEW_N(r->ctx->arena, double, r->npart), least = (double)r->p->least_layers;
+	double *room = AP_NEW_N(r->ctx->scratch, double, r->p->nstage), layer = INFINITY;
+	int64_t nmicro = r->p->objective == AP_OBJECTIVE_STEP ? r->p->nmicro : 1;
+
+	for (size_t j = 0; j < x->col.n; j++)
+		if (x->group.v[x->col.v[j].group].is_body)
+			layer = fmin(layer, (double)passes(&x->col.v[j].one.time));
+	for (int32_t s = 0; s < r->p->nstage; s++)
+		room[s] = (double)most / (double)nmicro - least * (r->p->nsegment - 1) * layer;
+	for (int32_t q = 0; q < r->npart; q++)
+		room[r->stage_of[q]] -= (double)passes(&x->base[q].sum.time);
+	for (int32_t q = 0; q < r->npart; q++) {
+		n[q] = (double)r->nbody - least * (r->npart - 1);
+		if (layer > 0)
+			n[q] = fmin(n[q], floor(room[r->stage_of[q]] / layer * (1 + VIOLATED)));
+		n[q] = fmax(n[q], least);
+	}
+	return n;
+}
+
 static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, bool *binds)
 {
 	struct program x = {.r = r, .fast = fast, .upper = INFINITY};
@@ -1010,12 +1091,15 @@ static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, 
 
 	if (!lay_out(&x))
 		return 0;
+	if (r->number > 0)
+		x.most = most_layers(&x, most);
 	if (fast) {
 		spread_evenly(&x, x.center);
 		value = value_of(&x, x.center);
 		r->unit = value > 0 ? (double)value : 1;
 		x.upper = 1;
-		*binds = add_memory(&x, x.center) > 0;
+		/* Where parts differ fewer layers are counted than here, until memory asks for them. */
+		*binds = r->number > 0 || add_memory(&x, x.center) > 0;
 		keep_layers(&x);
 		if (x.col.n == 0 || value == 0)
 			return x.col.n == 0 ? value : 0;
@@ -1036,18 +1120,73 @@ static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, 
 	return in_ticks(&x);
 }
 
-int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
+/* A bound of plans with r->number. */
+static int64_t bound_numbered(struct ap_relax *r, int64_t most, uint64_t limit)
 {
-	uint64_t limit = r->work + work;
 	bool binds = false;
-	int64_t bound, more;
+	int64_t bound = run(r, true, most, limit, &binds), more;
 
-	if (r->npart * r->p->least_layers > r->nbody ||
-		(r->p->counts == AP_COUNTS_EQUAL && r->nbody % r->npart))
-		return 0;
-	bound = run(r, true, most, limit, &binds);
 	if (!binds || bound > most)
 		return bound;
 	more = run(r, false, most, limit, &binds);
 	return more > bound ? more : bound;
+}
+
+/* Are kinds uniform, so that one number says how they are, in parts of any size? */
+static bool takes_number(const struct ap_relax *r)
+{
+	const struct ap_partition *p = r->p;
+	struct ap_part_choice one;
+
+	for (size_t i = 0; i < r->bucket.n; i++)
+		for (uint32_t k = 0; k < 2 && k < p->nkind && !r->bucket.v[i].is_end; k++)
+			if (!ap_options_layer(r->c, r->bucket.v[i].cls, r->from, k, &one))
+				return false;
+	return p->kinds == AP_KINDS_UNIFORM && p->nkind == 2 && r->to - r->from == 1 && r->npart > 1 &&
+		p->counts == AP_COUNTS_FREE && p->least_layers > 0 && r->npart * p->least_layers < r->nbody;
+}
+
+/* The least number of layers that have to take the last kind in some part, if any do, for memory: of plans in
+ * fractions that is a program by itself. INT64_MAX: none fits. */
+static int64_t least_number(struct ap_relax *r)
+{
+	struct program x = {.r = r, .upper = INFINITY};
+	double *a;
+
+	r->number = 1;
+	if (!lay_out(&x))
+		return 1;
+	x.lp = ap_simplex_create(r->ctx->arena, x.col.n, MOST_ROWS);
+	for (int32_t q = 0; q < r->npart; q++) {
+		a = AP_NEW_N(r->ctx->arena, double, x.col.n + 1);
+		for (size_t j = 0; j < x.col.n; j++)
+			a[j] = x.col.v[j].part == q && x.col.v[j].is_lean ? -1 : 0;
+		add_row(&x, a, 1, 0);
+	}
+	add_groups(&x);
+	(void)solve(&x);
+	return x.bound == INFINITY ? INT64_MAX : x.bound > 1 ? (int64_t)ceil(x.bound) : 1;
+}
+
+int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
+{
+	size_t bytes = (size_t)r->npart * sizeof *r->layers;
+	uint64_t limit = r->work + work;
+	int64_t none, some;
+	double *layers;
+
+	if (r->npart * r->p->least_layers > r->nbody ||
+		(r->p->counts == AP_COUNTS_EQUAL && r->nbody % r->npart))
+		return 0;
+	if (!takes_number(r))
+		return bound_numbered(r, most, limit);
+	r->number = 0;
+	none = bound_numbered(r, most, limit);
+	layers = ap_arena_memdup(r->ctx->arena, r->layers, bytes);
+	r->number = least_number(r);
+	some = r->number == INT64_MAX ? AP_RELAX_NONE
+		: bound_numbered(r, none < most ? none : most, r->work + work);
+	if (none < some)
+		memcpy(r->layers, layers, bytes);
+	return none < some ? none : some;
 }
