@@ -278,7 +278,7 @@ static void deal(struct trying *t)
 			break;
 		give_room(&q, excess, fixed);
 	}
-	/* What was found at first may be better, as sends are not among the layers' figures. */
+	/* What was found at first may be better, as the layers' figures are not all. */
 	if (before.verdict == AP_DECISION_FITS &&
 		(trial->verdict != AP_DECISION_FITS || trial->step_s > before.step_s)) {
 		before.bound_s = trial->bound_s;

@@ -112,7 +112,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
 	struct ap_layer_problem *out)
 {
-	static const struct ap_partition_degree degree = {"", 0, 0};
+	struct ap_partition_degree *degree = AP_NEW(ctx->arena, struct ap_partition_degree);
 	const struct ap_recompute_mix *mix = &space->mix[point->mix];
 	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
 	const struct making m = {ctx, point, fold, fold->nkept};
@@ -123,9 +123,10 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	uint32_t n = 0;
 	bool taken = false;
 
+	*degree = (struct ap_partition_degree){"", INFINITY, INFINITY};
 	*out = (struct ap_layer_problem){.p = {.nstage = (int32_t)point->pp, .nsegment = (int32_t)point->vpp,
 		.nmicro = point->micro_batches, .scheduler = ap_scheduler_at((size_t)point->scheduler),
-		.objective = AP_OBJECTIVE_STEP, .ndegree = 1, .degree = &degree, .kind = names,
+		.objective = AP_OBJECTIVE_STEP, .ndegree = 1, .degree = degree, .kind = names,
 		.capacity_bytes = capacity, .fixed_bytes = fixed,
 		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,
 		.kinds = mix->rule}};
@@ -141,6 +142,8 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 			(m.nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
 			made->context_bytes};
 		names[n++] = mix->kind[k];
+		degree->send_s = fmin(degree->send_s, made->border.send_s);
+		degree->send_back_s = fmin(degree->send_back_s, made->border.send_back_s);
 	}
 	for (uint32_t k = 0; k < n; k++)
 		taken |= leave_border(&m, &kind[k]);

@@ -123,6 +123,7 @@ static void add_block(const struct ap_step *step, const struct ap_block_cost *c,
 
 	r->forward_s += c->forward_s;
 	r->backward_s += c->backward_s + c->weight_s;
+	r->exchange_s += step->exchange_behind ? 0 : c->least_exchange_s;
 	r->update_s += c->update_s + c->least_gather_s + (step->exchange_behind ? c->least_exchange_s : 0);
 	r->kept_bytes += c->kept_bytes;
 	r->weights_bytes += c->static_bytes + c->once_bytes;
@@ -160,11 +161,13 @@ static int64_t passed_on(struct ap_ctx *ctx, const struct ap_plan *p)
 static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, struct entry *e)
 {
 	int32_t next = 0, nlayer = (int32_t)t->fold->nkept;
+	const struct ap_machine *staged;
 	struct ap_sources src = *t->src;
 	const struct ap_block_cost *cost;
 	struct ap_settings o;
 	struct ap_inputs in;
 	struct ap_plan plan;
+	uint32_t *row_of;
 
 	src.apart = e->stages;
 	ap_points_settings(ctx, t->set, t->space, &e->one, &o);
@@ -177,6 +180,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	if (plan.blocks->nlayer != t->fold->nkept)
 		return AP_LIMIT;
 	cost = ap_block_costs_make(ctx, &plan);
+	row_of = AP_NEW_N(ctx->scratch, uint32_t, plan.blocks->n);
 	for (uint32_t b = 0; b < plan.blocks->n; b++) {
 		int32_t layer = cost[b].layer;
 
@@ -186,10 +190,14 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		/* What lies between layers is with the next one. */
 		layer = layer >= 0 ? layer : next == 0 ? nlayer + AP_LAYERS_FIRST
 			: next == nlayer ? nlayer + AP_LAYERS_LAST : next;
+		row_of[b] = (uint32_t)layer;
 		add_block(&in.step, &cost[b], &e->row[layer]);
 	}
 	e->made = (struct ap_layer_rows){.row = e->row, .passed_bytes = passed_on(ctx, &plan),
 		.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers};
+	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);
+	ap_layer_border_make(ctx, &plan, row_of, t->fold->nkept, staged,
+		in.hybrid.sp || in.hybrid.ep > 1 || in.hybrid.pp_scatter, &e->made.border);
 	return next == nlayer ? AP_OK : AP_LIMIT;
 }
 

@@ -3,8 +3,8 @@
  * What each layer of a network takes and holds under the degrees of a point, all of them in one kind of
  * recomputation: rows of a pipeline problem (partition/partition.h). Their figures are those of the blocks
  * (plan/block_costs.h) of a plan in which the network runs in one stage, on the devices of a stage of the
- * point. What adds to a step or to memory beside that is left out, so that rows bound plans from below:
- * sends, exchanges of gradients that run beside passes, and tensors that parts share.
+ * point. What adds to a step or to memory beside that is left out, so that rows bound plans from below,
+ * such as tensors that parts share; gradients are exchanged as if buckets were as large as can be.
  *
  * Neither segments nor the schedule change rows, nor which kinds may be mixed: a table makes those of all
  * points that differ in nothing else once.
@@ -12,6 +12,7 @@
 #ifndef AP_API_LAYER_ROWS_H
 #define AP_API_LAYER_ROWS_H
 
+#include "api/layer_border.h"
 #include "api/request.h"
 #include "base/workers.h"
 #include "decision/space.h"
@@ -27,6 +28,7 @@ struct ap_layer_rows {
 	const char *why; /* there is none */
 	int64_t passed_bytes; /* most that a layer passes on to others, of a micro-batch */
 	int64_t context_bytes; /* of a device, beside all layers */
+	struct ap_layer_border border;
 };
 
 struct ap_layer_table;

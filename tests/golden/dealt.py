@@ -50,14 +50,14 @@ def divisors(n):
     return [d for d in range(1, n + 1) if n % d == 0]
 
 
-def settings(rng, layers, executor):
+def settings(rng, layers, devices, batch):
     """A hybrid without layers, and how many parts it has."""
-    pp = rng.choice([2, 4])
+    pp = rng.choice([2, 4] if batch > devices else [2])
     tp = rng.choice([1, 2])
-    dp = 8 // pp // tp
+    dp = devices // pp // tp
     v = rng.choice([1, 1, 2, 3]) if layers >= 3 * pp else rng.choice([1, 2])
-    mbs = rng.choice([1, 2])
-    if v > 1 and 64 // (dp * mbs) % pp:
+    mbs = rng.choice([1, 2] if batch >= 2 * dp * pp else [1])
+    if v > 1 and batch // (dp * mbs) % pp:
         v = 1
     words = f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(tp > 1)},mbs={mbs}"
     level = rng.choice([[], ["--enable-parallel-optimizer"]])
@@ -83,9 +83,11 @@ def lists(rng, layers, pp, v, executor):
 
 def look_at(rng, folder, name, executor, chip):
     layers = NETWORKS[name][0]
-    pp, v, hybrid, level = settings(rng, layers, executor)
+    # Few micro-batches, and stages in several servers, so that sends and exchanges matter.
+    devices, batch = rng.choice([(8, 64), (8, 16), (16, 64), (16, 16)])
+    pp, v, hybrid, level = settings(rng, layers, devices, batch)
     graph = os.path.join(folder, name + ".json")
-    machine = ["--device-num", "8", "--chip", chip, "--executor", executor]
+    machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor, "--batch", str(batch)]
     memory = []
     code, out, err = run("plan", graph, *machine, *level, "--hybrid", hybrid, "--json")
     if code == 0 and rng.random() < 0.6:  # so that memory binds

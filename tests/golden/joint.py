@@ -203,7 +203,7 @@ with tempfile.TemporaryDirectory() as folder:
              "--device-num", "1024", "--chip", "a100-80", "--executor", "megatron", "--plan-out", stopped],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as late:
         try:
-            late.wait(4)
+            late.wait(1)
         except subprocess.TimeoutExpired:
             late.send_signal(signal.SIGTERM)
             code = late.wait()
