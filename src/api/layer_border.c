@@ -28,13 +28,14 @@ static double least_s(const struct ap_machine *staged, int64_t bytes, bool back)
 	for (uint32_t s = 0; s < staged->nstage; s++) {
 		uint32_t next = (s + 1) % staged->nstage;
 
-		least = fmin(least, ap_send_time_s(staged, back ? next : s, back ? s : next, (double)bytes));
+		least = fmin(least, ap_send_time_s(staged, back ? next : s, back ? s : next,
+			(double)bytes));
 	}
 	return least;
 }
 
-void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of, uint32_t nlayer,
-	const struct ap_machine *staged, bool scattered, struct ap_layer_border *out)
+void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
+	uint32_t nlayer, const struct ap_machine *staged, bool scattered, struct ap_layer_border *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_graph *g = p->graph;
@@ -49,7 +50,8 @@ void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uin
 			uint32_t row = from == AP_NONE ? 0 : row_of[p->blocks->of[from]];
 			int64_t bytes;
 
-			if (from == AP_NONE || met[t] || p->task[from].once || row == row_of[p->blocks->of[i]])
+			if (from == AP_NONE || met[t] || p->task[from].once ||
+				row == row_of[p->blocks->of[i]])
 				continue;
 			met[t] = true;
 			bytes = local_bytes(p, from, g->tensor[t].result, scattered);

@@ -14,11 +14,11 @@ struct ap_layer_border {
 };
 
 /*
- * p: a priced plan of one stage. row_of: by block of p, the layers' numbers, then one for all that is in front of
- * them, then one for all behind. staged: the whole machine, in its stages. scattered: the devices of a stage that
- * hold the same may each send a part of it. O(operands + devices * levels).
+ * p: a priced plan of one stage. row_of: by block of p, the layers' numbers, then one for all that is in front
+ * of them, then one for all behind. staged: the whole machine, in its stages. scattered: the devices of a
+ * stage that hold the same may each send a part of it. O(operands + devices * levels).
  */
-void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of, uint32_t nlayer,
-	const struct ap_machine *staged, bool scattered, struct ap_layer_border *out);
+void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
+	uint32_t nlayer, const struct ap_machine *staged, bool scattered, struct ap_layer_border *out);
 
 #endif
