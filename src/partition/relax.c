@@ -15,6 +15,7 @@
 #define PATIENT 1000000 /* work; before, it may stall */
 #define MOST_BUNDLES 250
 #define MOST_ROWS 300 /* of the program at a time */
+#define MOST_KEPT 1000 /* with those that wait */
 #define FEW_RUNS 4 /* that are told apart; of more, classes are */
 #define MOST_COLUMNS 4096
 #define STEP 0.25 /* of the way to what the program says */
@@ -30,6 +31,10 @@
 #define ROUNDING 1e-12 /* of the sum of all terms' magnitudes: more than doubles lose */
 #define VIOLATED 1e-7 /* a row that is less so is kept */
 #define ANY (-1) /* number of layers */
+#define WAITING (-1)
+#define AT_ONCE 4 /* rows that are added of those that wait */
+#define MOST_PIVOTS 1000
+#define MOST_SOLVES 60
 
 struct bucket { /* layers that are alike, and the parts that they can be in */
 	uint32_t cls;
@@ -64,7 +69,7 @@ struct bundle { /* of paths: a cost of parts' times */
 struct row { /* a x + az z >= b */
 	const double *a;
 	double az, b;
-	int32_t id; /* in the program */
+	int32_t id; /* in the program; WAITING: not yet, as no solution broke it */
 };
 
 struct ap_relax {
@@ -83,6 +88,7 @@ struct ap_relax {
 	struct ap_replay_flow flow;
 	AP_VEC(struct bucket) bucket;
 	AP_VEC(struct bundle) bundle;
+	bool looked; /* at bundles around a plan */
 	double unit; /* ticks of 1 in the program */
 	double *layers; /* [npart] of the body */
 	uint64_t work;
@@ -378,7 +384,7 @@ static void add_row(struct program *x, const double *a, double az, double b)
 	}
 }
 
-static void add_bundle(struct program *x, const struct bundle *b)
+static void add_bundle(struct program *x, const struct bundle *b, bool at_once)
 {
 	struct ap_relax *r = x->r;
 	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1),
@@ -395,7 +401,10 @@ static void add_bundle(struct program *x, const struct bundle *b)
 	for (int32_t q = 0; q < r->npart; q++)
 		for (int k = 0; k < AP_TIMES; k++)
 			sum += (double)b->pass[q][k] * (double)x->base[q].sum.time.t[k];
-	add_row(x, a, 1, sum * by);
+	if (at_once)
+		add_row(x, a, 1, sum * by);
+	else
+		AP_PUSH(r->ctx->arena, x->row, ((struct row){a, 1, sum * by, WAITING}));
 	r->work += x->col.n;
 }
 
@@ -447,6 +456,37 @@ static int64_t value_of(struct program *x, const double *layers)
 	return value;
 }
 
+/*
+ * Paths that are known beforehand, one for each stage: a micro-batch goes to it through the parts before its
+ * first one, it makes all its passes, and the last of them goes back through these parts, unless that may be
+ * a pass for weights.
+ */
+static void straight_bundles(struct ap_relax *r)
+{
+	const struct ap_partition *p = r->p;
+
+	for (int32_t s = 0; s < p->nstage; s++) {
+		int32_t ends = p->scheduler->splits ? s : 0;
+
+		memset(r->flow.pass, 0, (size_t)r->npart * sizeof *r->flow.pass);
+		memset(r->flow.send, 0, (size_t)r->npart * sizeof *r->flow.send);
+		memset(r->flow.send_back, 0, (size_t)r->npart * sizeof *r->flow.send_back);
+		for (int32_t q = 0; q < r->npart && r->stage_of[q] != s; q++) {
+			r->flow.pass[q][AP_TIME_FORWARD] = AP_REPLAY_FLOW;
+			r->flow.send[q] = AP_REPLAY_FLOW;
+			if (!p->scheduler->splits)
+				r->flow.pass[q][AP_TIME_BACKWARD] = r->flow.send_back[q] = AP_REPLAY_FLOW;
+		}
+		for (int32_t q = 0; q < r->npart; q++) {
+			for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT && r->stage_of[q] == s; k++)
+				r->flow.pass[q][k] = p->nmicro * AP_REPLAY_FLOW;
+			if (r->stage_of[q] == ends)
+				r->flow.pass[q][AP_TIME_UPDATE] = AP_REPLAY_FLOW;
+		}
+		keep_bundle(r);
+	}
+}
+
 /* Bundles of the largest stage: all that there are. */
 static void stage_bundles(struct ap_relax *r)
 {
@@ -492,7 +532,7 @@ static struct mixture mix(struct program *x, const double *y, bool with_z)
 	memset(x->size, 0, x->col.n * sizeof *x->size);
 	for (size_t i = 0; i < x->row.n; i++) {
 		const struct row *row = &x->row.v[i];
-		double times = y[row->id];
+		double times = row->id == WAITING ? 0 : y[row->id];
 
 		if (times == 0 || (row->az != 0 && !with_z))
 			continue;
@@ -723,21 +763,54 @@ static int add_switches(struct program *x, const double *layers)
 	return n;
 }
 
+/* Adds rows that wait and are broken most. Returns how many. */
+static int add_waiting(struct program *x, const double *layers)
+{
+	double z = ap_simplex_z(x->lp);
+	int n = 0;
+
+	for (; n < AT_ONCE; n++) {
+		struct row *worst = NULL;
+		double most = VIOLATED;
+
+		for (size_t i = 0; i < x->row.n; i++) {
+			struct row *row = &x->row.v[i];
+			double lack = row->b - row->az * z;
+
+			if (row->id != WAITING)
+				continue;
+			for (size_t j = 0; j < x->col.n; j++)
+				lack -= row->a[j] * layers[j];
+			if (lack > most) {
+				most = lack;
+				worst = row;
+			}
+		}
+		if (!worst)
+			break;
+		worst->id = ap_simplex_add(x->lp, worst->a, worst->az, worst->b);
+		x->nid = worst->id >= 0 ? worst->id + 1 : x->nid;
+		if (worst->id < 0)
+			break;
+	}
+	x->r->work += x->row.n * x->col.n / 8;
+	return n;
+}
+
 /* Solves with all limits that matter. Returns false if the program failed, with a bound of INFINITY if there
  * is no plan. */
 static bool solve(struct program *x)
 {
 	struct ap_relax *r = x->r;
 
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < MOST_SOLVES; i++) {
 		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-		enum ap_simplex_end end = ap_simplex_solve(x->lp, 600, &r->work);
+		enum ap_simplex_end end = ap_simplex_solve(x->lp, MOST_PIVOTS, &r->work);
 		double bound;
-		int n;
+		int n = 0;
 
-		if (end != AP_SIMPLEX_SOLVED) {
-			if (end == AP_SIMPLEX_NONE && rules_out(x))
-				x->bound = INFINITY;
+		if (end == AP_SIMPLEX_NONE) {
+			x->bound = rules_out(x) ? INFINITY : x->bound;
 			ap_arena_release(r->ctx->scratch, mark);
 			return false;
 		}
@@ -747,12 +820,14 @@ static bool solve(struct program *x)
 			x->bound = bound;
 			x->slope = x->y[x->watched] * (1 - ROUNDING);
 		}
-		n = add_least(x, x->x) + add_switches(x, x->x);
-		n += r->number > 0 && x->most ? add_numbers(x, x->x) : 0;
-		n += x->fast ? 0 : add_memory(x, x->x);
+		if (end == AP_SIMPLEX_SOLVED) {
+			n = add_waiting(x, x->x) + add_least(x, x->x) + add_switches(x, x->x);
+			n += r->number > 0 && x->most ? add_numbers(x, x->x) : 0;
+			n += x->fast ? 0 : add_memory(x, x->x);
+		}
 		ap_arena_release(r->ctx->scratch, mark);
 		if (n == 0)
-			return true;
+			return end == AP_SIMPLEX_SOLVED;
 	}
 	return true;
 }
@@ -779,7 +854,7 @@ static void begin(struct program *x)
 
 	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
 	for (size_t i = 0; i < r->bundle.n; i++)
-		add_bundle(x, &r->bundle.v[i]);
+		add_bundle(x, &r->bundle.v[i], i == 0);
 	add_groups(x);
 }
 
@@ -840,7 +915,7 @@ static void look_between(struct program *x, double *near)
 		x->query[j] = x->center[j] + STEP * (x->x[j] - x->center[j]);
 	value = (double)value_of(x, x->query) / r->unit;
 	look(x, *near);
-	add_bundle(x, &r->bundle.v[r->bundle.n - 1]);
+	add_bundle(x, &r->bundle.v[r->bundle.n - 1], true);
 	row = &x->row.v[x->row.n - 1];
 	own = row->b;
 	for (size_t j = 0; j < x->col.n; j++)
@@ -858,18 +933,19 @@ static void look_between(struct program *x, double *near)
 static bool is_done(const struct program *x, int64_t most, uint64_t limit)
 {
 	return in_ticks(x) > most || x->upper - x->bound < NEAR_ENOUGH * x->upper || x->r->work >= limit ||
-	       x->r->bundle.n >= MOST_BUNDLES || x->row.n >= MOST_ROWS || ap_ctx_stopped(x->r->ctx);
+	       x->r->bundle.n >= MOST_BUNDLES || x->row.n >= MOST_KEPT || ap_ctx_stopped(x->r->ctx);
 }
 
 static void improve(struct program *x, int rounds, int64_t most, uint64_t limit)
 {
 	double near = near_of(x->r), before = 0;
+	uint64_t begun = x->r->work;
 
 	for (int n = 0; solve(x) && n < rounds && x->r->p->objective == AP_OBJECTIVE_STEP; n++) {
 		if (is_done(x, most, limit))
 			return;
 		if (n % STALL == 0 && n > 0 && x->bound < before * (1 + STALLED) &&
-			x->r->work > PATIENT)
+			x->r->work - begun > PATIENT)
 			return;
 		before = n % STALL ? before : x->bound;
 		look_between(x, &near);
@@ -952,8 +1028,8 @@ static void go_on(struct program *all, struct ap_simplex *lp, int32_t stage, str
 		w->more = x.slope;
 	w->bound = x.bound;
 	w->upper = x.upper;
-	for (; bundles < r->bundle.n && x.row.n < MOST_ROWS; bundles++)
-		add_bundle(all, &r->bundle.v[bundles]);
+	for (; bundles < r->bundle.n && x.row.n < MOST_KEPT; bundles++)
+		add_bundle(all, &r->bundle.v[bundles], false);
 	ap_arena_release(r->ctx->scratch, mark);
 }
 
@@ -1037,7 +1113,7 @@ static void round_up(struct program *x, int64_t most, uint64_t limit)
 			continue;
 		}
 		if (next < 0 || in_ticks(x) > most || r->work >= limit || r->bundle.n >= MOST_BUNDLES ||
-			x->row.n >= MOST_ROWS || ap_ctx_stopped(r->ctx))
+			x->row.n >= MOST_KEPT || ap_ctx_stopped(r->ctx))
 			return;
 		go_on(x, lp, next, &w[next], WHOLE_ROUNDS, most, limit);
 	}
@@ -1083,10 +1159,10 @@ static double *most_layers(const struct program *x, int64_t most)
 	return n;
 }
 
-static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, bool *binds)
+/* The bound after so many rounds; with none, of the bundles that are there. */
+static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint64_t limit, bool *binds)
 {
 	struct program x = {.r = r, .fast = fast, .upper = INFINITY};
-	int rounds = MOST_ROUNDS;
 	int64_t value;
 
 	if (!lay_out(&x))
@@ -1103,18 +1179,17 @@ static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, 
 		keep_layers(&x);
 		if (x.col.n == 0 || value == 0)
 			return x.col.n == 0 ? value : 0;
-		if (r->p->objective == AP_OBJECTIVE_STEP)
+		if (rounds > 0 && !r->looked && r->p->objective == AP_OBJECTIVE_STEP)
 			look_around(&x);
-		else
-			stage_bundles(r);
+		r->looked = r->looked || rounds > 0;
 	}
 	begin(&x);
-	if (fast && *binds) /* what takes memory into account says more */
+	if (fast && *binds && rounds > FAST_ROUNDS) /* what takes memory into account says more */
 		rounds = FAST_ROUNDS;
 	improve(&x, rounds, most, limit);
 	if (x.upper < INFINITY)
 		keep_layers(&x);
-	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && x.upper < INFINITY &&
+	if (rounds > 0 && r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && x.upper < INFINITY &&
 		in_ticks(&x) <= most)
 		round_up(&x, most, limit);
 	return in_ticks(&x);
@@ -1123,13 +1198,22 @@ static int64_t run(struct ap_relax *r, bool fast, int64_t most, uint64_t limit, 
 /* A bound of plans with r->number. */
 static int64_t bound_numbered(struct ap_relax *r, int64_t most, uint64_t limit)
 {
-	bool binds = false;
-	int64_t bound = run(r, true, most, limit, &binds), more;
+	static const int rounds[] = {0, MOST_ROUNDS};
+	int64_t bound = 0;
 
-	if (!binds || bound > most)
-		return bound;
-	more = run(r, false, most, limit, &binds);
-	return more > bound ? more : bound;
+	if (r->bundle.n == 0 && r->p->objective == AP_OBJECTIVE_STAGE)
+		stage_bundles(r);
+	else if (r->bundle.n == 0)
+		straight_bundles(r);
+	for (size_t i = 0; i < sizeof rounds / sizeof *rounds && bound <= most; i++) {
+		bool binds = false;
+		int64_t value = run(r, true, rounds[i], most, limit, &binds);
+
+		bound = value > bound ? value : bound;
+		value = binds && bound <= most ? run(r, false, rounds[i], most, limit, &binds) : 0;
+		bound = value > bound ? value : bound;
+	}
+	return bound;
 }
 
 /* Are kinds uniform, so that one number says how they are, in parts of any size? */

@@ -2,12 +2,14 @@
 #include "partition/simplex.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 
 #define FEASIBLE 1e-9
 #define LEAST_PIVOT 1e-9 /* no smaller element is one */
+#define UNEQUAL 1e-8 /* by which equal costs are made to differ, at least */
 
 /*
  * Variables: x 0 .. nx - 1, z is nx, what the row with an id has to spare is nx + 1 + id. Each that stands
@@ -90,6 +92,8 @@ static int32_t begin(struct ap_simplex *l, const double *a, double b)
 	t[l->nx] = 1;
 	t[l->ncol] = b;
 	memcpy(l->cost, t, (l->ncol + 1) * sizeof *t);
+	for (size_t j = 0; j < l->nx; j++) /* the fractions of multiples of the golden ratio are far apart */
+		l->cost[j] += UNEQUAL * (1 + fmod((double)j * 0.6180339887498949, 1));
 	l->row_var[0] = (int32_t)l->nx;
 	l->col_var[l->nx] = (int32_t)l->nx + 1;
 	l->place[l->nx] = 0;

@@ -2,7 +2,8 @@
 /*
  * A small linear program, dense: the least z so that rows a x + az z >= b hold, x >= 0, whose rows are added
  * while it is solved (the dual simplex method, in double precision). Its multipliers are for bounds that are
- * computed anew from them: nothing here has to be exact.
+ * computed anew from them: nothing here has to be exact, and costs are moved by up to 2e-8, as equal ones may
+ * keep it from an end.
  */
 #ifndef AP_PARTITION_SIMPLEX_H
 #define AP_PARTITION_SIMPLEX_H

@@ -103,8 +103,8 @@ START_TEST(a_program_grows_by_rows)
 	ck_assert_double_eq_tol(x[0], 2, 1e-9);
 	ck_assert_double_eq_tol(x[1], 4, 1e-9);
 	ap_simplex_duals(l, y, 4);
-	ck_assert_double_eq_tol(y[0] + y[2], 1, 1e-9);
-	ck_assert_double_eq_tol(y[1] * 6, 10, 1e-9);
+	ck_assert_double_eq_tol(y[0] + y[2], 1, 1e-6);
+	ck_assert_double_eq_tol(y[1] * 6, 10, 1e-6);
 	ck_assert_double_eq_tol(y[3], 0, 1e-9);
 	ck_assert_int_eq(ap_simplex_add(l, most, 0, -3), 4);
 	ck_assert_int_eq(ap_simplex_solve(l, 100, &work), AP_SIMPLEX_SOLVED);
