@@ -38,6 +38,7 @@ enum { MOST_TP = 8, MOST_MBS = 8, MOST_EP = 64, TRIES = 20 };
 
 #define WHOLE 1
 #define STATES (1 << 1)
+#define GRADIENTS (1 << 2)
 #define WEIGHTS (1 << 3)
 
 static const struct executor {
@@ -57,7 +58,7 @@ static const struct executor {
 		.experts_by_sequence = true},
 	{"megatron", WHOLE | STATES | WEIGHTS, {"none", "selective", "full"}, .sums = true,
 		.experts_by_sequence = true},
-	{"torchtitan", WEIGHTS, {"none", "products/2", "full"}, .sums = true, .fills = true},
+	{"torchtitan", GRADIENTS | WEIGHTS, {"none", "products/2", "full"}, .sums = true, .fills = true},
 	{"generic", WHOLE | STATES | WEIGHTS, {"none", "selective", "full"}, .sums = true},
 };
 

@@ -32,7 +32,7 @@ class Files:
         pipeline = plan["pipeline"]
         self.ranks = pipeline["devices_per_stage"] if pipeline else plan["machine"]["devices"]
         self.nbatch = plan["stages"][0]["micro_batches"]
-        self.partial = plan["settings"]["executor"] != "generic"
+        self.partial = plan["settings"]["executor"].startswith(("mindspore", "mindformers"))
         self.loss = plan["graph"]["outputs"][0]
         moves = {}
         for index, r in enumerate(plan["redistributions"]):

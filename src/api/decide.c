@@ -31,6 +31,7 @@
 enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
 enum { ROUND = 16 }; /* trials of a round, whatever the jobs */
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
+enum { WHOLE_SUMS = 4 }; /* beside levels: weights are gathered in passes, gradients are whole */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
 #define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
@@ -319,9 +320,12 @@ static bool is_leaner(const struct ap_decision_point *a, const struct ap_decisio
 	return a->pp != b->pp ? a->pp > b->pp : (a->level == 1) > (b->level == 1);
 }
 
-/* Dealt gradients and weights are exchanged in the passes; those of a single micro-batch behind them. */
+/* Dealt gradients and weights are exchanged in the passes; those of a single micro-batch behind them, as are
+ * gradients that stay whole. */
 static int in_passes(const struct ap_decision_point *p)
 {
+	if (p->sums_whole)
+		return p->level <= 2 ? 0 : WHOLE_SUMS;
 	return p->level <= 1 ? 0 : p->micro_batches == 1 ? -p->level : p->level;
 }
 
@@ -363,7 +367,7 @@ static void find_kins(struct deciding *d)
 			k->less = p->kind ? kin_at(seen, p, p->mbs, p->kind - 1, in_passes(p), NULL)
 				: AP_NONE;
 		}
-		if (k->less == AP_NONE && p->level > 1)
+		if (k->less == AP_NONE && in_passes(p))
 			k->less = kin_at(seen, p, p->mbs, p->kind, 0, NULL);
 	}
 	d->kin_of = of;

@@ -740,7 +740,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *out)
 {
 	struct ap_settings o = *set; /* including what --hybrid sets */
-	bool limited = ap_setting_given(&o, AP_SET_work_limit);
+	bool limited = ap_setting_given(&o, AP_SET_work_limit), piped;
 
 	*out = (struct ap_inputs){0};
 	ap_ctx_phase(ctx, "checking the graph");
@@ -759,6 +759,9 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	cut_inputs(ctx, out, &o);
 	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
 	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));
+	piped = o.pipeline_stages > 1 || src->apart > 1;
+	out->step.gathers_each = ap_route_at((size_t)o.executor)->fsdp2 && !piped;
+	out->step.sums_whole = ap_route_at((size_t)o.executor)->fsdp2 && piped;
 	if (!src->sketches)
 		AP_TRY(ap_recompute_notes(ctx, out->graph, &out->step));
 	AP_TRY(make_pipeline(ctx, &o, src, out));

@@ -59,7 +59,7 @@ static void add_sharding(struct ap_words *w)
 	if (dealt)
 		ap_words_line(w, "\t--parallelism.fsdp_reshard_after_forward %s",
 			step->optimizer_level == 3 ? "always" : "never");
-	if (dealt && step->optimizer_level == 1)
+	if (dealt && step->optimizer_level == 1 && !step->sums_whole)
 		ap_words_unsaid(w, AP_UNSAID_OTHERWISE, "optimizer level1: FSDP2 deals gradients, too, which "
 			"level2 plans");
 	if (h->ep > 1 && shard * h->cp * h->tp % h->ep)

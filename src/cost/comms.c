@@ -75,7 +75,7 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	}
 	out->shards = ap_axes_size(&out->group);
 	out->weight_step = (int32_t)(span_of(&out->replicas) / (n - 1));
-	out->gradient = step->optimizer_level >= 2;
+	out->gradient = step->optimizer_level >= 2 && !step->sums_whole;
 	out->regather = t->in[operand].regather;
 	out->weight = out->regather || step->executor == AP_EXECUTOR_MINDSPORE;
 }
@@ -624,7 +624,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 			continue;
 		bytes = bytes / ap_dtype_bytes(ap_task_stored(d.t, i)) * ap_weight_bytes(d.t, i, d.step);
 		add(&d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
-		if (in->kept && !in->cast)
+		if (in->kept && !in->cast && !in->stays)
 			add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
 	}
 	/* halos: before the operator, and back after its gradient */

@@ -54,7 +54,7 @@ static void passing(const struct ap_opcost *x, int i, double *forward, double *b
 	if (!in->shardable || !in->grad || in->twin != i)
 		return;
 	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
-	if (s.regather) {
+	if (s.regather && !in->stays) {
 		*forward += elements * ap_weight_bytes(x->t, i, x->step);
 		*backward += in->kept && !in->cast ? elements * ap_weight_bytes(x->t, i, x->step) : 0;
 	}
@@ -657,7 +657,7 @@ static void parameter(struct ap_opcost *x, int i)
 		x->c->gathered_bytes += copies_of_weight_bytes(x, i, elements);
 	gradient = elements * ap_gradient_held_bytes(t, x->step);
 	x->c->weight_bytes += shard.weight ? weight / shard.shards : weight;
-	if (shard.weight && !shard.regather)
+	if (shard.weight && (!shard.regather || x->t->in[i].stays))
 		x->c->gathered_bytes += weight;
 	x->c->gradient_bytes += shard.gradient ? gradient / shard.shards : gradient;
 	update_all(x, i, elements, &shard);

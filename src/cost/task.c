@@ -108,6 +108,8 @@ static void fill_operand(const struct filling *k, const struct ap_step *step, ap
 	o->shardable = o->trainable && t->parallel_optimizer && !o->alone &&
 		ap_tensor_bytes(t) >= step->shard_threshold_bytes;
 	o->regather = o->shardable && (step->optimizer_level >= 3 || k->again[node].regather);
+	o->stays = o->shardable && !o->regather && step->optimizer_level == 2 && step->gathers_each;
+	o->regather |= o->stays;
 	if (is_trained(t) && !o->alone && ap_task_fuses(k->g, t)) {
 		o->gradients_bytes = k->gradients_bytes[ap_gradient_wire(t->shape.dtype, step)];
 		o->weights_bytes = k->weights_bytes[t->shape.dtype];
@@ -728,7 +730,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	for (int i = 0; i < t->bound->nin; i++) {
 		const struct ap_task_operand *o = &t->in[i];
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
-			o->shardable, o->regather, o->returns, o->alone, o->updated,
+			o->shardable, o->stays, o->regather, o->returns, o->alone, o->updated,
 			o->unfused, o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch,
 			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_only, o->float8_copy};
 

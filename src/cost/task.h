@@ -13,6 +13,7 @@ struct ap_task_operand {
 	bool owner; /* a parameter or constant charged to this operator */
 	bool trainable;
 	bool shardable; /* parameter_optimizer flag and size allow optimizer sharding */
+	bool stays; /* a weight that is gathered again for each micro-batch: until its backward pass */
 	bool regather; /* a dealt parameter: gathered again for each use; an activation: held in
 	                  parts, which are gathered here before its reader runs again */
 	bool returns; /* a weight that another stage sent for the step: its gradient is added up over

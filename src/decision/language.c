@@ -28,7 +28,7 @@ static const struct ap_executor_language languages[] = {
 		.experts_by_sequence = true},
 	{"megatron", TURNS, ANY_LEVEL, BLOCK, .uneven = true, .sums = true, .whole_rounds = true,
 		.experts_by_sequence = true},
-	{"torchtitan", TORCH, WEIGHTS, ALIKE, .uneven = true, .sums = true, .fills = true,
+	{"torchtitan", TORCH, GRADIENTS | WEIGHTS, ALIKE, .sums_whole = true, .uneven = true, .sums = true, .fills = true,
 		.whole_rounds = true},
 	{"generic", TORCH, ANY_LEVEL, LISTS, .uneven = true, .sums = true},
 };

@@ -123,6 +123,7 @@ static void each_choice(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_decision_space *s = e->s;
 
+	p->sums_whole = s->language->sums_whole && p->pp > 1;
 	for (size_t row = 0; ap_scheduler_at(row); row++) {
 		if (!runs(s, row, p))
 			continue;

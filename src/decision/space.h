@@ -35,6 +35,7 @@ struct ap_decision_point {
 	int64_t dp, tp, cp, ep, etp, mbs;
 	int scheduler; /* row of schedulers.def */
 	int level;
+	bool sums_whole; /* gradients are dealt after the last micro-batch, whatever the level */
 	int mix; /* index in the space's */
 	int kind; /* of all layers, of the mix; -1: any of them */
 	bool sp;

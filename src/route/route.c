@@ -35,7 +35,7 @@ static const struct ap_route routes[] = {
 		.vocabulary_parallel = true, .degrees = true, .recompute_whole = true},
 	{"torchtitan", "torchtitan", DEGREES "torchtitan, its parameters dealt by FSDP2",
 		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING), .cp_even = true, .degrees = true,
-		.relays = true, .recompute_whole = true},
+		.relays = true, .fsdp2 = true, .recompute_whole = true},
 	{"generic", "generic",
 		AS_PLANNED ", gradients of replicated activations summed where they arise",
 		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING | 1 << AP_CP_ALL_TO_ALL), .relays = true,

@@ -110,7 +110,7 @@ KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "fu
 SHARED = ("mindspore", "mindformers", "torchtitan")  # a pipeline has as many micro-batches as stages
 ROUNDS = ("mindspeed", "megatron", "torchtitan")  # segments run in whole rounds
 VEE = ("torchtitan", "generic")
-LEVELS = {"torchtitan": [3], "mindspeed": [0, 1]}
+LEVELS = {"torchtitan": [2, 3], "mindspeed": [0, 1]}
 
 
 def divisors(n):

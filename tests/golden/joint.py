@@ -78,8 +78,8 @@ def combination(rng, layers, batch, devices, executor):
     if executor in ("mindspeed", "megatron", "torchtitan") and v > 1 and micro % pp:
         return None
     sp = tp > 1 and rng.random() < 0.5
-    level = "level3" if executor == "torchtitan" else rng.choice(
-        [None, "level1"] + ([] if executor == "mindspeed" else ["level2", "level3"]))
+    level = rng.choice(([] if executor == "torchtitan" else [None, "level1"]) +
+                       ([] if executor == "mindspeed" else ["level2", "level3"]))
     words = ["--hybrid", f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(sp)},mbs={mbs}",
              "--recompute", rng.choice(KINDS.get(executor, ["none", "selective", "full"]))]
     if level:

@@ -155,6 +155,48 @@ START_TEST(exchanges)
 }
 END_TEST
 
+/* FSDP2: a weight that each micro-batch gathers and keeps; in a pipeline, gradients that stay whole. */
+START_TEST(exchanges_as_fsdp2)
+{
+	struct priced p;
+	int64_t temporary;
+
+	open_product(&p, PRODUCT("float32"), "generic");
+	p.f.step.executor = AP_EXECUTOR_GENERIC;
+	p.f.step.optimizer_sharding = true;
+	p.f.step.shard_threshold_bytes = 0;
+	p.f.step.micro_batches = 4;
+	p.f.step.optimizer_level = 3;
+	price(&p, "small");
+	ck_assert_str_eq(p.comms, "forward AllGather 40960; recompute AllGather 40960; "
+		"gradient ReduceScatter 40960 each");
+	ck_assert_int_eq(p.c.gathered_bytes, 0);
+	temporary = p.c.temporary_bytes;
+	p.f.step.gathers_each = true;
+	price(&p, "small");
+	ck_assert_str_eq(p.comms, "forward AllGather 40960; recompute AllGather 40960; "
+		"gradient ReduceScatter 40960 each");
+	p.f.step.optimizer_level = 2;
+	price(&p, "small");
+	ck_assert_str_eq(p.comms, "forward AllGather 40960; gradient ReduceScatter 40960 each");
+	ck_assert_int_eq(p.c.gathered_bytes, 40960);
+	ck_assert_int_eq(p.c.weight_bytes, 40960 / DEVICES);
+	ck_assert_int_eq(p.c.gradient_bytes, 40960 / DEVICES);
+	ck_assert_int_eq(p.c.temporary_bytes, temporary - 40960);
+	p.f.step.gathers_each = false;
+	p.f.step.sums_whole = true;
+	price(&p, "small");
+	ck_assert_str_eq(p.comms, "gradient ReduceScatter 40960; optimizer AllGather 40960");
+	ck_assert_int_eq(p.c.gradient_bytes, 40960);
+	p.f.step.optimizer_level = 3;
+	price(&p, "small");
+	ck_assert_str_eq(p.comms, "forward AllGather 40960; recompute AllGather 40960; "
+		"gradient ReduceScatter 40960");
+	ck_assert_int_eq(p.c.gradient_bytes, 40960);
+	fixture_close(&p.f);
+}
+END_TEST
+
 /* What shows of it: all but three quarters of the last micro-batch's, or of each one's. */
 START_TEST(what_shows_of_an_exchange)
 {
