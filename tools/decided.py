@@ -78,7 +78,8 @@ def gaps(told, error):
         bounded = prediction["step_bound_s"] > 0
         return f"{text}; cuts {percent(less)} less, " + \
             (f"gap {percent(prediction['step_gap'])}" if bounded else "open")
-    gap = prediction["step_time_s"] / joint["step_bound_s"] - 1 if joint["step_bound_s"] > 0 else None
+    bound = joint.get("least_hybrid_s", joint["step_bound_s"])
+    gap = prediction["step_time_s"] / bound - 1 if bound > 0 else None
     return text if gap is not None and gap < 1e-9 else f"{text}; " + ("open" if gap is None else f"gap {percent(gap)}")
 
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/cut_bound.h"
 #include "api/points.h"
 #include "base/arena.h"
 #include "base/attempt.h"
@@ -240,8 +241,10 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
 	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
 }
 
-/* The best of the plans that differ from the decided one in each dimension. */
-static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct ap_plan_joint *out)
+/* The best of the plans that differ from the decided one in each dimension. cut_s: bounds of plans with other
+ * cuts, by trial; NULL: there are none. */
+static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, const double *cut_s,
+	struct ap_plan_joint *out)
 {
 	const struct ap_decision_trial *best = &j->trial[j->best];
 	AP_VEC(struct ap_plan_instead) list = {0};
@@ -260,6 +263,8 @@ static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct
 			if (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN ||
 				(t->verdict == AP_DECISION_FITS && t->point.kind < 0))
 				one.least_s = fmin(one.least_s, t->bound_s);
+			if (cut_s)
+				one.least_s = fmin(one.least_s, cut_s[i]);
 		}
 		if (!other)
 			continue;
@@ -448,6 +453,7 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 	const struct ap_settings *set = &all->set[all->taken];
 	struct ap_plan_joint *out = AP_NEW(ctx->arena, struct ap_plan_joint);
 	const struct ap_decision_trial *best = &j->trial[j->best];
+	const double *cut_s = NULL;
 
 	*out = (struct ap_plan_joint){.decided = ap_points_words(ctx, &j->space, &best->point),
 		.given = given(ctx, set), .complete = j->complete, .step_s = best->step_s,
@@ -455,8 +461,16 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		.evaluated = j->evaluated, .fit = j->count[AP_DECISION_FITS],
 		.too_large = j->count[AP_DECISION_TOO_LARGE], .refused = j->count[AP_DECISION_REFUSED],
 		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
+	if (ap_cut_bound_asked(set)) {
+		cut_s = ap_cut_bound(ctx, set, &all->src[all->taken], j);
+		out->least_hybrid_s = j->bound_s;
+		for (uint32_t i = 0; cut_s && i < j->n; i++)
+			out->bound_s = fmin(out->bound_s, cut_s[i]);
+		if (!cut_s)
+			out->bound_s = 0;
+	}
 	find_top(ctx, j, set->top, out);
-	find_instead(ctx, j, out);
+	find_instead(ctx, j, cut_s, out);
 	find_near(ctx, j, out);
 	if (set->rejected)
 		list_rejected(ctx, j, out);

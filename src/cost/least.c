@@ -110,6 +110,29 @@ double ap_plan_least_kernels_s(struct ap_ctx *ctx, const struct ap_graph *g, con
 	return most;
 }
 
+double ap_plan_least_passes_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
+	const struct ap_step *step, const uint32_t *times)
+{
+	struct lower l = start(ctx, g, m, step);
+	double sum = 0;
+
+	l.kernels = true;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		double *of_class = &l.least[l.class_of[i]];
+		struct ap_bound even = *l.task[i].bound;
+		struct ap_task t = l.task[i];
+
+		even.even = true;
+		t.bound = &even;
+		if (t.once)
+			continue;
+		if (*of_class < 0)
+			*of_class = l.priced < MOST_PRICED ? least_of(&l, &t) : 0;
+		sum += times[i] * *of_class;
+	}
+	return sum;
+}
+
 /* Cost when repeated on all devices, divided by their number. */
 static double uncut_part(struct lower *l, const struct ap_task *t)
 {

@@ -203,7 +203,9 @@ struct ap_plan_recompute {
 struct ap_plan_joint {
 	const char *decided, *given; /* "dp=16 tp=4 pp=8 .."; "batch=1536", "" */
 	bool complete; /* nothing was left open */
-	double step_s, bound_s; /* of the best hybrid; no hybrid has a shorter step than bound_s */
+	double step_s; /* of the best hybrid */
+	double bound_s; /* no plan of any combination has a shorter step; 0: not known */
+	double least_hybrid_s; /* no hybrid has, where other plans can be told; else 0: bound_s is that */
 	double cuts_s; /* the shorter step of a plan that cuts operators one by one; 0: of a hybrid */
 	double headroom; /* per cent of a device's usable memory that stays free */
 	int64_t usable_bytes; /* of a device, less that */

@@ -991,6 +991,8 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 	ap_jw_kbool(w, "complete", j->complete);
 	ap_jw_knum(w, "step_time_s", j->step_s);
 	ap_jw_knum(w, "step_bound_s", j->bound_s);
+	if (j->least_hybrid_s > 0)
+		ap_jw_knum(w, "least_hybrid_s", j->least_hybrid_s);
 	if (j->cuts_s > 0)
 		ap_jw_knum(w, "searched_s", j->cuts_s);
 	ap_jw_knum(w, "headroom_percent", j->headroom);

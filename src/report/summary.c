@@ -563,11 +563,14 @@ static void add_speed(struct ap_str *out, const struct ap_plan *p)
 		if (j->machine[i].taken)
 			rate = j->machine[i].rate * j->machine[i].step_s / step_s;
 	ap_str_addf(out, "%-18sstep %s, ", "speed", ap_format_seconds(step_s, buf));
-	if (!(j->cuts_s > 0) && j->bound_s > 0) {
-		ap_str_addf(out, "no combination below %s, gap ", ap_format_seconds(j->bound_s, buf));
+	if (j->bound_s > 0) {
+		ap_str_addf(out, "no %s below %s, gap ", j->least_hybrid_s > 0 ? "plan" : "combination",
+			ap_format_seconds(j->bound_s, buf));
 		ap_summary_percent(out, step_s - j->bound_s, step_s);
 		ap_str_add(out, "; ");
 	}
+	if (j->least_hybrid_s > 0)
+		ap_str_addf(out, "no hybrid below %s; ", ap_format_seconds(j->least_hybrid_s, buf));
 	add_tenths(out, rate);
 	ap_str_addf(out, " %s/s on each device", j->unit);
 	if (j->mfu > 0) {

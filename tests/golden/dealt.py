@@ -101,7 +101,8 @@ def look_at(rng, folder, name, executor, chip):
         fault(f"{what}: exit code {code}: {err}")
         return 0
     joint = json.loads(out)["joint"] if code == 0 else None
-    if joint and (joint["step_bound_s"] > joint["step_time_s"] * (1 + 1e-12) or not joint["complete"]):
+    bound = joint.get("least_hybrid_s", joint["step_bound_s"]) if joint else 0
+    if joint and (bound > joint["step_time_s"] * (1 + 1e-12) or not joint["complete"]):
         fault(f"{what}: bound {joint}")
     met = 0
     for _ in range(TRIES):
@@ -117,9 +118,9 @@ def look_at(rng, folder, name, executor, chip):
         met += fits
         if fits and not joint:
             fault(f"{what}: nothing fits, but layers={parts} --recompute {kinds} does")
-        elif fits and other["step_time_s"] < joint["step_bound_s"] * (1 - 1e-12):
+        elif fits and other["step_time_s"] < bound * (1 - 1e-12):
             fault(f"{what}: layers={parts} --recompute {kinds} takes {other['step_time_s']}, "
-                  f"the bound is {joint['step_bound_s']}")
+                  f"the bound is {bound}")
         elif fits and other["step_time_s"] < joint["step_time_s"] * (1 - 0.01):
             fault(f"{what}: layers={parts} --recompute {kinds} takes {other['step_time_s']}, "
                   f"{joint['decided']} {joint['step_time_s']}")

@@ -238,8 +238,9 @@ def look_at(rng, folder, number):
     least, (words, _) = min(fits, key=lambda f: f[0], default=(float("inf"), ([], {})))
     if step > least * (1 + SAME):
         fault(f"{what}: {joint['decided']} takes {step}, {' '.join(words)} {least}")
-    if joint["step_bound_s"] > least * (1 + SAME):
-        fault(f"{what}: {' '.join(words)} takes {least}, below the bound {joint['step_bound_s']}")
+    bound = joint.get("least_hybrid_s", joint["step_bound_s"])
+    if bound > least * (1 + SAME):
+        fault(f"{what}: {' '.join(words)} takes {least}, below the bound {bound}")
     told = decided_of(joint)
     own = [p for t, p in known if t[1] == told]
     counts["matched"] += bool(own)

@@ -87,6 +87,30 @@ def combination(rng, layers, batch, devices, executor):
     return words
 
 
+def hybrids_bound(joint):
+    return joint.get("least_hybrid_s", joint["step_bound_s"])
+
+
+def look_at_cuts(what, graph, machine, layers, rng):
+    """A search under given stages and micro-batches is never below the bound that plan states of them."""
+    pp, micro = rng.choice([1, 2, 4]), rng.choice([1, 2, 4, 8])
+    v = rng.choice(divisors(layers // pp)) if pp > 1 and micro % pp == 0 else 1
+    words = [graph, *machine, "--json", "--pipeline-stages", str(pp), "--pipeline-segments", str(v),
+             "--micro-batches", str(micro)]
+    code, out, _ = run("plan", *words)
+    if code != 0:
+        return None
+    bound = json.loads(out)["joint"]["step_bound_s"]
+    level = rng.choice([[], ["--enable-parallel-optimizer", "--optimizer-level", rng.choice(["level1", "level2"])]])
+    code, out, err = run("search", *words, *level, "--work-limit", "100000000")
+    if code != 0:
+        return None
+    step = json.loads(out)["prediction"]["step_time_s"]
+    if bound <= 0 or step < bound * (1 - 1e-12):
+        fault(f"{what}: {pp} stages of {v} segments, {micro} micro-batches, {level}: searched {step}, bound {bound}")
+    return bound / step
+
+
 def decided_step(joint):
     return joint["fastest"][0]["step_time_s"]
 
@@ -129,10 +153,13 @@ def look_at(folder, name, executor, chip, devices, memory):
             joint["step_time_s"] < whole["step_time_s"] * (1 - 1e-3):
         fault(f"{what}: {joint['decided']} {joint['step_time_s']}, without pruning "
               f"{whole.get('decided')} {whole.get('step_time_s')}")
-    if max(joint["step_bound_s"], whole["step_bound_s"]) > \
+    if max(hybrids_bound(joint), hybrids_bound(whole)) > \
             min(joint["step_time_s"], whole["step_time_s"]) * (1 + 1e-12):
-        fault(f"{what}: bounds {joint['step_bound_s']}, {whole['step_bound_s']} of "
+        fault(f"{what}: bounds {hybrids_bound(joint)}, {hybrids_bound(whole)} of "
               f"{joint['step_time_s']}, {whole['step_time_s']}")
+    if not 0.2 * step < joint["step_bound_s"] <= step or joint["step_bound_s"] > hybrids_bound(joint) or \
+            ("least_hybrid_s" in joint) != (executor in FREE):
+        fault(f"{what}: step {step}, bounds {joint['step_bound_s']}, {hybrids_bound(joint)}")
     if joint["priced"] >= whole["priced"]:
         fault(f"{what}: priced {joint['priced']} and, without pruning, {whole['priced']}")
     if "error" in whole and whole["fit"] <= 1000:
@@ -158,6 +185,10 @@ def look_at(folder, name, executor, chip, devices, memory):
     layers = {"gpt": 4, "llama": 8, "mixtral": 4, "resnet": 0}[name]
     batch = {"gpt": 16, "llama": 24, "mixtral": 16, "resnet": 16}[name]
     met = 0
+    if executor in FREE and layers:
+        near = [look_at_cuts(what, graph, machine, layers, rng) for _ in range(max(3, cases // 3))]
+        if not any(n and n > 0.4 for n in near):
+            fault(f"{what}: bounds of cuts tell nothing: {near}")
     for _ in range(cases):
         words = combination(rng, layers, batch, devices, executor)
         if not words or not layers:
@@ -200,7 +231,8 @@ with tempfile.TemporaryDirectory() as folder:
     stopped = os.path.join(folder, "stopped.json")
     with subprocess.Popen(
             [program, "plan", os.path.join(os.path.dirname(__file__), "../../models/gpt3_175b.json"),
-             "--device-num", "1024", "--chip", "a100-80", "--executor", "megatron", "--plan-out", stopped],
+             "--device-num", "1024", "--chip", "a100-80", "--executor", "megatron", "--no-prune",
+             "--plan-out", stopped],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as late:
         try:
             late.wait(1)

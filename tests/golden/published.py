@@ -244,7 +244,8 @@ def look_at(folder, name, network, devices, chip, executor, batch, experts, _qui
         if takes < best:
             best, best_words = takes, " ".join(words)
     ratio = step / best if best < float("inf") else 0
-    print(f"{name}: step {step:.5g} s, bound {joint.get('step_bound_s', 0):.5g}, experts' {expert:.5g} s, ratio to the fastest of "
+    print(f"{name}: step {step:.5g} s, bound {joint.get('step_bound_s', 0):.5g}, "
+          f"of hybrids {joint.get('least_hybrid_s', joint.get('step_bound_s', 0)):.5g}, experts' {expert:.5g} s, ratio to the fastest of "
           f"{fit} that fit {ratio:.4f}; {wall:.1f} s, {user:.1f} s user, {kib >> 10} MiB, priced {joint.get('priced')}; "
           f"{joint.get('decided')}", flush=True)
     if best < step * (1 - 1e-9):
