@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes over a border between two parts of a pipeline at least, wherever it lies between layers: of a plan
- * in which the network runs in one stage, on the devices of one of several. A stage has its block of ranks;
- * parts send to the next one's, and the last stage's to the first one's.
+ * What goes over a border between two parts of a pipeline at least, wherever it lies between layers: of a
+ * plan in which the network runs in one stage, on the devices of one of several. A stage has its block of
+ * ranks; parts send to the next one's, and the last stage's to the first one's.
  */
 #ifndef AP_API_LAYER_BORDER_H
 #define AP_API_LAYER_BORDER_H
@@ -14,9 +14,9 @@ struct ap_layer_border {
 };
 
 /*
- * p: a priced plan of one stage. row_of: by block of p, the layers' numbers, then one for all that is in front
- * of them, then one for all behind. staged: the whole machine, in its stages. scattered: the devices of a
- * stage that hold the same may each send a part of it. O(operands + devices * levels).
+ * p: a priced plan of one stage. row_of: by block of p, the layers' numbers, then one for all that is in
+ * front of them, then one for all behind. staged: the whole machine, in its stages. scattered: the devices of
+ * a stage that hold the same may each send a part of it. O(operands + devices * levels).
  */
 void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
 	uint32_t nlayer, const struct ap_machine *staged, bool scattered, struct ap_layer_border *out);

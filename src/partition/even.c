@@ -254,6 +254,8 @@ static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 		send[q] = (int64_t)(e->p->degree[0].send_s / TICK_S);
 		back[q] = (int64_t)(e->p->degree[0].send_back_s / TICK_S);
 	}
+	ap_replay_share(replay, (int64_t)(e->p->shared.send_s / TICK_S),
+		(int64_t)(e->p->shared.send_back_s / TICK_S));
 	end = ap_replay_end(replay, ticks, send, back);
 	*out = (struct ap_partition_plan){ap_arena_memdup(arena, e->first,
 		(size_t)(e->npart + 1) * sizeof *e->first), AP_NEW_N(arena, uint32_t, e->p->nstage), kind,

@@ -47,7 +47,8 @@ struct ap_lattice {
 	struct ap_replay_path path;
 	struct edges all, live;
 	size_t width, npath; /* room for paths, and how many are kept */
-	int64_t *times, *room; /* [width] a path's cost is at most this often a plan's objective, and room */
+	int64_t *times, *room; /* [width] a path's cost is at most this often a plan's objective, and room: what
+	                          bytes may cost, less what is sent once */
 	int64_t (*price)[AP_HELD_LATE + 1]; /* [width * npart] ticks per byte, as part of a path's cost */
 	int32_t (*weight)[AP_COSTS]; /* [width * npart] */
 	int64_t *cost; /* [option * width + path] */
@@ -562,7 +563,7 @@ static void price_path(struct ap_lattice *l, int32_t stage)
 	const struct ap_partition *p = l->p;
 	const int64_t *held = &pipe->in_flight[stage * p->nsegment];
 	size_t np = (size_t)l->npart, from = (l->npath - 1) * np;
-	int64_t in_flight = 0, bytes = p->capacity_bytes[stage] - p->fixed_bytes[stage];
+	int64_t plain = l->room[l->npath - 1], in_flight = 0, bytes = p->capacity_bytes[stage] - p->fixed_bytes[stage];
 
 	for (int32_t c = 0; c < p->nsegment; c++)
 		in_flight += held[c];
@@ -586,7 +587,7 @@ static void price_path(struct ap_lattice *l, int32_t stage)
 			own[AP_HELD_LATE] =
 				pipe->late ? (int64_t)price * pipe->late[stage * p->nsegment + c] : 0;
 		}
-		keep_path(l, 1, (int64_t)price * bytes);
+		keep_path(l, 1, (int64_t)price * bytes + plain);
 	}
 }
 
@@ -606,7 +607,7 @@ static void stretch(struct ap_lattice *l, const uint32_t *option, int32_t stage,
 	l->work += ap_replay_steps(l->replay);
 	ap_replay_end(l->replay, l->time, l->send, l->back);
 	path_weights(l, w);
-	if (keep_path(l, 1, 0) && factor == STRETCH)
+	if (keep_path(l, 1, -l->path.once) && factor == STRETCH)
 		price_path(l, stage);
 }
 
@@ -845,13 +846,13 @@ static int64_t play(struct ap_lattice *l, uint64_t limit)
 		if (n % 2 && l->npath + 16 < l->width) {
 			memcpy(&l->weight[l->npath * np], one, np * sizeof *one);
 			memset(&l->price[l->npath * np], 0, np * sizeof *l->price);
-			keep_path(l, 1, 0);
+			keep_path(l, 1, -l->path.once);
 		}
 		i = dearest(l, option, value);
 		if (i < l->width)
 			add_path(l, &all, &l->weight[i * np], &l->price[i * np], l->room[i]);
 		else
-			add_path(l, &all, one, NULL, 0);
+			add_path(l, &all, one, NULL, -l->path.once);
 		sum_costs(l, &all, cost);
 		l->work += l->live.n;
 	}
@@ -960,7 +961,7 @@ static void learn(struct seeking *s)
 		return; /* all are there */
 	path_weights(l, &l->weight[i * (size_t)l->npart]);
 	memset(&l->price[i * (size_t)l->npart], 0, (size_t)l->npart * sizeof *l->price);
-	if (!keep_path(l, 1, 0))
+	if (!keep_path(l, 1, -l->path.once))
 		return;
 	look_behind(l, i);
 	s->spent[i] = 0;

@@ -106,7 +106,7 @@ static double most_s(const struct ap_options *c)
 	}
 	for (uint32_t d = 0; d < p->ndegree; d++)
 		send = fmax(send, p->degree[d].send_s + p->degree[d].send_back_s);
-	return sum + send * (double)p->nmicro * c->npart;
+	return sum + send * (double)p->nmicro * c->npart + p->shared.send_s + p->shared.send_back_s;
 }
 
 static int64_t in_ticks(double s, double tick_s, bool *exact)
@@ -140,9 +140,11 @@ static void make_ticks(struct ap_options *c)
 		in_ticks(p->degree[d].send_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
 	}
+	in_ticks(p->shared.send_s, c->tick_s, &exact);
+	in_ticks(p->shared.send_back_s, c->tick_s, &exact);
 	c->ticks = ticks;
 	c->error_s = exact ? 0 : ((double)c->nlayer * (3 * (double)p->nmicro + 2) +
-		4 * (double)c->npart * (double)p->nmicro) * c->tick_s / 2;
+		4 * (double)c->npart * (double)p->nmicro + 2) * c->tick_s / 2;
 }
 
 static const struct ap_ticks *ticks_of(const struct ap_options *c, uint32_t cls, uint32_t degree,
@@ -284,6 +286,17 @@ int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree)
 	bool exact = true;
 
 	return in_ticks(c->p->degree[degree].send_back_s, c->tick_s, &exact);
+}
+
+struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options *c)
+{
+	const struct ap_partition *p = c->p;
+	struct ap_replay *r = ap_replay_create(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro);
+	bool exact = true;
+
+	ap_replay_share(r, in_ticks(p->shared.send_s, c->tick_s, &exact),
+		in_ticks(p->shared.send_back_s, c->tick_s, &exact));
+	return r;
 }
 
 bool ap_options_layer(const struct ap_options *c, uint32_t cls, uint32_t degree, uint32_t kind,

@@ -39,6 +39,9 @@ double ap_options_error_s(const struct ap_options *c); /* by which rounding move
 int64_t ap_options_send(const struct ap_options *c, uint32_t degree);
 int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree);
 
+/* A replay of the problem's schedule, with what its parts share, in the arena of ctx. */
+struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options *c);
+
 /* One layer of a class: times and bytes into *out. Returns false if it does not run like this. */
 bool ap_options_layer(const struct ap_options *c, uint32_t cls, uint32_t degree, uint32_t kind,
 	struct ap_part_choice *out);

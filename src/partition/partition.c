@@ -311,6 +311,23 @@ static double exchanged_s(struct ap_ctx *ctx, const struct judging *j, const str
 	return end_s;
 }
 
+/* When the gradient of what the first and the last part share is with the first one; 0: there is none. */
+static double returned_s(const struct judging *j, const struct ap_timeline *line)
+{
+	int32_t last = j->npart - 1, from = stage_of(j, last), to = stage_of(j, 0);
+	double end_s = 0;
+
+	if (from == to || j->p->shared.send_back_s <= 0)
+		return 0;
+	for (uint32_t i = line->first[from]; i < line->first[from + 1]; i++)
+		if (ap_schedule_part(j->p->scheduler, j->p->nstage, from, line->slot[i].slot.segment) == last)
+			end_s = line->slot[i].end_s;
+	for (uint32_t i = 0; i < line->nsend; i++)
+		if (stage_of(j, line->send[i].from_part) == from && stage_of(j, line->send[i].to_part) == to)
+			end_s = fmax(end_s, line->send[i].end_s);
+	return end_s + j->p->shared.send_back_s;
+}
+
 /* Fills step_s, largest_s and stage. */
 static void weigh(struct ap_ctx *ctx, const struct judging *j, const struct ap_pipe *pipe,
 	struct ap_partition_worth *out)
@@ -325,11 +342,14 @@ static void weigh(struct ap_ctx *ctx, const struct judging *j, const struct ap_p
 		add_up(j, q, &load[q]);
 		time[q] = load[q].time;
 	}
+	time[j->npart - 1].once_s = p->shared.send_s;
 	ap_schedule_run(ctx, pipe, p->nmicro, true, time, &line);
 	out->stage = stage;
 	for (int32_t s = 0; s < p->nstage; s++) {
 		stage[s].end_s = fmax(line.slot[line.first[s + 1] - 1].end_s,
 			exchanged_s(ctx, j, &line, load, s));
+		if (s == stage_of(j, 0))
+			stage[s].end_s = fmax(stage[s].end_s, returned_s(j, &line));
 		for (int32_t c = 0; c < p->nsegment; c++) {
 			const struct load *l = &load[ap_schedule_part(p->scheduler, p->nstage, s, c)];
 

@@ -55,6 +55,13 @@ struct ap_partition_degree {
 	double send_s, send_back_s; /* of results, and of gradients, by a part of this degree */
 };
 
+struct ap_partition_shared { /* what the first and the last part both use, in stages of their own */
+	double send_s; /* to the last part, once a step: its first pass, and all other sends on this link, come
+	                  after it; 0: nothing */
+	double send_back_s; /* its gradient, after the last part's last pass and all other sends on this link:
+	                       the update of the first part's stage comes after it; 0: nothing */
+};
+
 enum ap_partition_counts {
 	AP_COUNTS_FREE,
 	AP_COUNTS_EQUAL, /* of all parts */
@@ -82,6 +89,7 @@ struct ap_partition {
 	uint32_t ndegree, nkind, nclass, nrun; /* all but nrun at least 1 */
 	const struct ap_partition_degree *degree;
 	bool degree_by_stage;
+	struct ap_partition_shared shared;
 	const char *const *kind;
 	const struct ap_partition_class *cls;
 	const struct ap_partition_run *run; /* those at the first part, the body's, those at the last one */

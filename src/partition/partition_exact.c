@@ -291,7 +291,7 @@ static void solve_one(struct solving *s, const int64_t *number, uint32_t from, u
 	x.c = ap_options_create(&own, s->p, number);
 	s->tick_s = ap_options_tick_s(x.c);
 	s->error_s = ap_options_error_s(x.c);
-	x.replay = ap_replay_create(&own, s->p->scheduler, s->p->nstage, s->p->nsegment, s->p->nmicro);
+	x.replay = ap_options_replay(&own, x.c);
 	x.l = ap_lattice_create(&own, s->p, x.c, x.replay, from, to);
 	x.walk = (struct ap_lattice_walk){AP_NEW_N(own.arena, int32_t, s->npart + 1),
 		AP_NEW_N(own.arena, uint32_t, s->npart)};
@@ -328,14 +328,14 @@ static void take_numbers(struct solving *s, const struct ap_uniform *best, uint3
 static bool try_numbers(struct solving *s, uint32_t degree, int64_t *number)
 {
 	const struct ap_partition *p = s->p;
-	struct one x = {.s = s, .c = ap_options_create(s->ctx, p, NULL),
-		.replay = ap_replay_create(s->ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro)};
+	struct one x = {.s = s, .c = ap_options_create(s->ctx, p, NULL)};
 	bool all = ap_uniform_is(s->p);
 	double *layers = AP_NEW_N(s->ctx->arena, double, s->npart);
 	int64_t *n = AP_NEW_N(s->ctx->arena, int64_t, s->npart);
 	struct ap_partition given = *s->p;
 	struct ap_uniform best, even;
 
+	x.replay = ap_options_replay(s->ctx, x.c);
 	s->tick_s = ap_options_tick_s(x.c);
 	s->error_s = ap_options_error_s(x.c);
 	if (all) {
@@ -542,7 +542,7 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 	own.arena = ap_arena_create_like(ctx->arena);
 	any.kinds = p->kinds == AP_KINDS_UNIFORM ? AP_KINDS_LIST : p->kinds;
 	c = ap_options_create(&own, &any, NULL);
-	replay = ap_replay_create(&own, p->scheduler, p->nstage, p->nsegment, p->nmicro);
+	replay = ap_options_replay(&own, c);
 	most = ceil((enough + ap_options_error_s(c)) / ap_options_tick_s(c));
 	for (uint32_t d = 0; d < p->ndegree; d += at_once) {
 		int64_t value = most < (double)bound ? (int64_t)most : bound;

@@ -204,6 +204,18 @@ static enum ap_status read_degrees(struct loader *l)
 	return AP_OK;
 }
 
+static enum ap_status read_shared(struct loader *l)
+{
+	static const char *const known[] = {"send_s", "send_back_s", NULL};
+	const struct ap_jv *v = ap_jv_get(l->root, "shared");
+
+	if (!v)
+		return AP_OK;
+	AP_TRY(want_object(l, v, "what parts share", known));
+	AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "send_s", 0, MAX_S, &l->p->shared.send_s));
+	return ap_json_opt_num(l->ctx, l->doc, v, "send_back_s", 0, MAX_S, &l->p->shared.send_back_s);
+}
+
 static enum ap_status read_kinds(struct loader *l)
 {
 	const struct ap_jv *list;
@@ -381,7 +393,7 @@ static enum ap_status read_head(struct loader *l)
 {
 	static const char *const known[] = {"schema", "objective", "stages", "segments", "micro_batches",
 		"scheduler",
-		"capacity_bytes", "fixed_bytes", "degrees", "kinds", "classes", "layers", "rules", NULL};
+		"capacity_bytes", "fixed_bytes", "degrees", "shared", "kinds", "classes", "layers", "rules", NULL};
 	static const char *const words[] = {"step", "largest_stage", NULL};
 	int word = AP_OBJECTIVE_STEP;
 	const char *schema;
@@ -411,6 +423,7 @@ enum ap_status ap_partition_load(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(read_sizes(&l, "capacity_bytes", AP_NO_LIMIT, &l.p->capacity_bytes));
 	AP_TRY(read_sizes(&l, "fixed_bytes", 0, &l.p->fixed_bytes));
 	AP_TRY(read_degrees(&l));
+	AP_TRY(read_shared(&l));
 	AP_TRY(read_kinds(&l));
 	AP_TRY(read_classes(&l));
 	AP_TRY(read_layers(&l));

@@ -108,6 +108,10 @@ void ap_partition_write_json(const struct ap_partition *p, ap_write_fn *write, v
 		ap_jw_end(&w);
 	}
 	ap_jw_end(&w);
+	ap_jw_kobj_flat(&w, "shared");
+	ap_jw_knum(&w, "send_s", p->shared.send_s);
+	ap_jw_knum(&w, "send_back_s", p->shared.send_back_s);
+	ap_jw_end(&w);
 	ap_jw_karr_flat(&w, "kinds");
 	for (uint32_t k = 0; k < p->nkind; k++)
 		ap_jw_str(&w, p->kind[k]);

@@ -430,6 +430,7 @@ static void keep_bundle(struct ap_relax *r)
 	for (int32_t q = 0; q < r->npart; q++)
 		b.sends += (double)r->flow.send[q] * (double)r->send[q] +
 			   (double)r->flow.send_back[q] * (double)r->back[q];
+	b.sends += ap_replay_once(r->replay, &r->flow);
 	AP_PUSH(r->ctx->arena, r->bundle, b);
 }
 
@@ -492,6 +493,7 @@ static void stage_bundles(struct ap_relax *r)
 {
 	for (int32_t s = 0; s < r->p->nstage; s++) {
 		memset(r->flow.pass, 0, (size_t)r->npart * sizeof *r->flow.pass);
+		r->flow.there = r->flow.home = 0;
 		for (int32_t q = 0; q < r->npart; q++)
 			for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
 				r->flow.pass[q][k] = r->stage_of[q] == s ? AP_REPLAY_FLOW : 0;

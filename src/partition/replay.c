@@ -25,6 +25,11 @@ struct ap_replay {
 	const int32_t *last; /* [stage] its last step */
 	const int32_t *final; /* [part] its last step that makes gradients of weights */
 	const int32_t *turn; /* [stage * nsegment + i] parts of the stage by these steps */
+	int32_t opening; /* the first pass of the last part */
+	int32_t link_there, link_home; /* between the stages of the first and the last part; NOWHERE */
+	int32_t last_home; /* the last step with a delivery on that link */
+	int64_t there, home; /* what they share; 0: nothing */
+	int64_t returned; /* when that has come back */
 	int64_t *start, *exchanged; /* [part] of this step; end of the exchange */
 	int64_t *begun; /* [part] paths of a bundle that come to the start of this step */
 	int64_t *free, *link, *arrived, *end; /* [stage] [link] [arrival] [step] */
@@ -122,6 +127,10 @@ static void connect(struct ap_replay *r, struct ap_ctx *ctx)
 			r->sent[i] = on_link[x->link];
 			on_link[x->link] = (int32_t)i;
 		}
+		if (r->opening == NOWHERE && x->part + 1 == r->npart && x->pass == AP_PASS_FORWARD)
+			r->opening = (int32_t)i;
+		if (x->link != NOWHERE && x->link == r->link_home)
+			r->last_home = (int32_t)i;
 		if (x->pass == r->finishing)
 			final[x->part] = (int32_t)i;
 	}
@@ -171,6 +180,9 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 			moved = advance(&o, stage, nslot) || moved;
 	}
 	assert(r->nstep == nstep); /* else the orders deadlock */
+	r->opening = r->last_home = NOWHERE;
+	r->link_there = o.linked[stage_of[0] * nstage + stage_of[r->npart - 1]];
+	r->link_home = o.linked[stage_of[r->npart - 1] * nstage + stage_of[0]];
 	r->free = AP_NEW_N(arena, int64_t, nstage);
 	r->link = AP_NEW_N(arena, int64_t, r->nlink + 1);
 	r->arrived = AP_NEW_N(arena, int64_t, narrival);
@@ -186,6 +198,14 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	connect(r, ctx);
 	ap_arena_release(scratch, mark);
 	return r;
+}
+
+void ap_replay_share(struct ap_replay *r, int64_t there, int64_t home)
+{
+	bool apart = r->stage_of[0] != r->stage_of[r->npart - 1];
+
+	r->there = apart ? there : 0;
+	r->home = apart ? home : 0;
 }
 
 uint64_t ap_replay_steps(const struct ap_replay *r)
@@ -215,6 +235,30 @@ static int64_t exchange(struct ap_replay *r, int32_t stage, const struct ap_tick
 	return now;
 }
 
+/* The last step whose delivery takes time on the way from the last part's stage to the first one's. */
+static int32_t last_sent(const struct ap_replay *r, const int64_t *send, const int64_t *send_back)
+{
+	int32_t i = r->last_home;
+
+	while (i != NOWHERE && send_ticks(&r->step[i], send, send_back) == 0)
+		i = r->sent[i];
+	return i;
+}
+
+/* When what the parts share has come back; 0: nothing does. */
+static int64_t come_back(const struct ap_replay *r, const int64_t *send, const int64_t *send_back)
+{
+	int64_t now = r->end[r->final[r->npart - 1]];
+	int32_t sent;
+
+	if (r->home == 0)
+		return 0;
+	sent = last_sent(r, send, send_back);
+	if (sent != NOWHERE && r->arrived[r->step[sent].give] > now)
+		now = r->arrived[r->step[sent].give];
+	return now + r->home;
+}
+
 /* As a link is used in the order of its stage's passes, what is sent in no time neither waits nor delays. */
 int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
 	const int64_t *send_back)
@@ -223,12 +267,16 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 
 	memset(r->free, 0, (size_t)r->nstage * sizeof *r->free);
 	memset(r->link, 0, (size_t)r->nlink * sizeof *r->link);
+	if (r->link_there != NOWHERE)
+		r->link[r->link_there] = r->there;
 	for (uint32_t i = 0; i < r->nstep; i++) {
 		const struct step *x = &r->step[i];
 		int64_t now = r->free[x->stage], ticks;
 
 		if (x->need != NOWHERE && r->arrived[x->need] > now)
 			now = r->arrived[x->need];
+		if ((int32_t)i == r->opening && r->there > now)
+			now = r->there;
 		now += time[x->part].t[x->pass];
 		r->free[x->stage] = r->end[i] = now;
 		if (x->give == NOWHERE)
@@ -246,6 +294,9 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 
 		r->free[s] = now > r->free[s] ? now : r->free[s];
 	}
+	r->returned = come_back(r, send, send_back);
+	if (r->returned > r->free[r->stage_of[0]])
+		r->free[r->stage_of[0]] = r->returned;
 	for (int32_t q = 0; q < r->npart; q++)
 		r->free[r->stage_of[q]] += time[q].t[AP_TIME_UPDATE];
 	for (int32_t s = 0; s < r->nstage; s++)
@@ -271,8 +322,32 @@ static int32_t sender(struct ap_replay *r, int32_t maker, const int64_t *send, c
 			return NOWHERE;
 		do /* the last one before that took time */
 			maker = r->sent[maker];
-		while (send_ticks(&r->step[maker], send, send_back) == 0);
+		while (maker != NOWHERE && send_ticks(&r->step[maker], send, send_back) == 0);
+		if (maker == NOWHERE) { /* what is sent once came first */
+			out->once += r->there;
+			return maker;
+		}
 	}
+}
+
+/* When the passes of a stage, and its exchanges, are done. */
+static int64_t finished(const struct ap_replay *r, int32_t stage)
+{
+	int64_t passes = r->end[r->last[stage]], exchanges = r->exchanged[r->turn[(stage + 1) * r->nsegment - 1]];
+
+	return passes > exchanges ? passes : exchanges;
+}
+
+/* Counts what came back last. Returns the step that it followed; NOWHERE: the path ends with a send. */
+static int32_t following_home(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
+	struct ap_replay_path *out)
+{
+	int32_t final = r->final[r->npart - 1];
+
+	out->once += r->home;
+	if (r->returned - r->home == r->end[final] || !queues) /* without a send there is nothing to wait for */
+		return final;
+	return sender(r, last_sent(r, send, send_back), send, send_back, queues, out);
 }
 
 /* Counts the exchanges that a stage's update waits for. Returns the step at whose start the first of them
@@ -294,7 +369,7 @@ static int32_t first_exchanging(const struct ap_replay *r, int32_t stage, struct
 void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
 	const int64_t *send_back, bool queues, struct ap_replay_path *out)
 {
-	int32_t stage = 0, at, beside;
+	int32_t stage = 0, at, beside = NOWHERE;
 
 	memset(out->pass, 0, (size_t)r->npart * sizeof *out->pass);
 	memset(out->send, 0, (size_t)r->npart * sizeof *out->send);
@@ -303,8 +378,14 @@ void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int6
 		stage = r->free[s] > r->free[stage] ? s : stage;
 	for (int32_t q = 0; q < r->npart; q++)
 		out->pass[q][AP_TIME_UPDATE] = r->stage_of[q] == stage;
-	beside = first_exchanging(r, stage, out);
-	for (at = beside == NOWHERE ? r->last[stage] : beside; at != NOWHERE;) {
+	out->once = 0;
+	if (stage == r->stage_of[0] && r->returned > finished(r, stage)) {
+		at = following_home(r, send, send_back, queues, out);
+	} else {
+		beside = first_exchanging(r, stage, out);
+		at = beside == NOWHERE ? r->last[stage] : beside;
+	}
+	while (at != NOWHERE) {
 		const struct step *x = &r->step[at];
 		int64_t start = r->end[at] - time[x->part].t[x->pass];
 		int32_t before = r->before[at];
@@ -317,6 +398,8 @@ void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int6
 		else
 			break; /* the first pass of all */
 	}
+	if (at == r->opening) /* or the last part's, which waits for what is sent once */
+		out->once += r->there;
 }
 
 /* How many of n paths take the one of two ends that is `later` ticks after the other. */
@@ -351,23 +434,41 @@ static void part_sends(struct ap_replay *r, int32_t i, const int64_t *send, cons
 		if (queues && before != NOWHERE) {
 			own = divide(n, r->end[i], r->arrived[r->step[before].give], near);
 			r->sends[before] += n - own;
+		} else if (queues && x->link == r->link_there && r->there > 0) {
+			own = divide(n, r->end[i], r->there, near);
+			out->there += n - own;
 		}
 	}
 	r->through[i] += own;
 }
 
 /* The paths that come to a stage's update go back to its last pass, or to its exchanges, one by one, and the
- * start of the pass that one begins with. */
-static void part_update(struct ap_replay *r, int32_t stage, int64_t n, int64_t near,
-	struct ap_replay_flow *out)
+ * start of the pass that one begins with, or to what the parts share, and the pass or send that it follows. */
+static void part_update(struct ap_replay *r, int32_t stage, int64_t n, const int64_t *send,
+	const int64_t *send_back, bool queues, int64_t near, struct ap_replay_flow *out)
 {
 	const int32_t *turn = &r->turn[stage * r->nsegment];
 	int32_t i = r->nsegment - 1;
-	int64_t own = divide(n, r->end[r->last[stage]], r->exchanged[turn[i]], near);
+	int64_t own;
 
 	for (int32_t k = 0; k < r->nsegment; k++)
 		out->pass[turn[k]][AP_TIME_UPDATE] = n;
-	r->through[r->last[stage]] = own;
+	if (stage == r->stage_of[0] && r->home > 0) {
+		int32_t sent = queues ? last_sent(r, send, send_back) : NOWHERE;
+		int32_t final = r->final[r->npart - 1];
+		int64_t sends = 0;
+
+		own = divide(n, finished(r, stage), r->returned, near);
+		out->home = n - own;
+		if (sent != NOWHERE)
+			sends = n - own - divide(n - own, r->end[final], r->arrived[r->step[sent].give], near);
+		if (sends > 0)
+			r->sends[sent] += sends;
+		r->through[final] += n - own - sends;
+		n = own;
+	}
+	own = divide(n, r->end[r->last[stage]], r->exchanged[turn[i]], near);
+	r->through[r->last[stage]] += own;
 	for (n -= own; n > 0; i--) {
 		int32_t q = turn[i];
 
@@ -379,7 +480,8 @@ static void part_update(struct ap_replay *r, int32_t stage, int64_t n, int64_t n
 }
 
 /* The stages that end last share the paths. */
-static void begin_flow(struct ap_replay *r, int64_t near, struct ap_replay_flow *out)
+static void begin_flow(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
+	int64_t near, struct ap_replay_flow *out)
 {
 	int64_t most = 0, left = AP_REPLAY_FLOW;
 	double sum = 0;
@@ -401,10 +503,10 @@ static void begin_flow(struct ap_replay *r, int64_t near, struct ap_replay_flow 
 		n = (int64_t)((double)AP_REPLAY_FLOW *
 			(near > 0 ? 1 - (double)(most - r->free[s]) / (double)near : 1) / sum);
 		n = n < left ? n : left;
-		part_update(r, s, n, near, out);
+		part_update(r, s, n, send, send_back, queues, near, out);
 		left -= n;
 	}
-	part_update(r, latest, left, near, out);
+	part_update(r, latest, left, send, send_back, queues, near, out);
 }
 
 void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
@@ -416,7 +518,8 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 	memset(r->through, 0, r->nstep * sizeof *r->through);
 	memset(r->sends, 0, r->nstep * sizeof *r->sends);
 	memset(r->begun, 0, (size_t)r->npart * sizeof *r->begun);
-	begin_flow(r, near, out);
+	out->there = out->home = 0;
+	begin_flow(r, send, send_back, queues, near, out);
 	for (int32_t i = (int32_t)r->nstep - 1; i >= 0; i--) {
 		const struct step *x = &r->step[i];
 		int32_t before = r->before[i];
@@ -430,6 +533,13 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 			n += r->begun[x->part];
 		if (n == 0)
 			continue;
+		if (i == r->opening && r->there > 0) {
+			int64_t free = before == NOWHERE ? 0 : r->end[before];
+
+			own = divide(n, free > r->arrived[x->need] ? free : r->arrived[x->need], r->there, near);
+			out->there += n - own;
+			n = own;
+		}
 		if (x->need == NOWHERE)
 			own = n;
 		else if (before == NOWHERE)
@@ -441,4 +551,9 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 		if (x->need != NOWHERE)
 			r->sends[r->maker[x->need]] += n - own;
 	}
+}
+
+double ap_replay_once(const struct ap_replay *r, const struct ap_replay_flow *flow)
+{
+	return (double)flow->there * (double)r->there + (double)flow->home * (double)r->home;
 }

@@ -23,6 +23,7 @@ struct ap_ticks { /* of a part */
 struct ap_replay_path { /* how often the end counts each time */
 	int32_t (*pass)[AP_TIMES]; /* [part] */
 	int32_t *send, *send_back; /* [part] to the next part; from it */
+	int64_t once; /* ticks of what is sent once */
 };
 
 struct ap_replay;
@@ -30,6 +31,10 @@ struct ap_replay;
 /* In arena. O(slots). */
 struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
 	int32_t nsegment, int64_t nmicro);
+
+/* Ticks of what the first part sends to the last one once, and of what comes back, as ap_partition_shared says:
+ * of all runs from now on. Nothing where these are in one stage. */
+void ap_replay_share(struct ap_replay *r, int64_t there, int64_t home);
 
 /* The end of a step. time, send, send_back: [part] in data order. O(slots). */
 int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
@@ -46,6 +51,7 @@ void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int6
 struct ap_replay_flow { /* how often they all count each time, together; below 2^47 */
 	int64_t (*pass)[AP_TIMES]; /* [part] */
 	int64_t *send, *send_back; /* [part] to the next part; from it */
+	int64_t there, home; /* what is sent once, and what comes back of it */
 };
 
 /* A bundle of AP_REPLAY_FLOW paths that are long in the last run of ap_replay_end(), into the arrays of *out:
@@ -54,6 +60,9 @@ struct ap_replay_flow { /* how often they all count each time, together; below 2
  * above, else no path goes through a queue. O(slots). */
 void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
 	int64_t near, struct ap_replay_flow *out);
+
+/* Ticks that a bundle takes beside passes and sends: of what is sent once. */
+double ap_replay_once(const struct ap_replay *r, const struct ap_replay_flow *flow);
 
 /* Steps of one run, as a measure of work. */
 uint64_t ap_replay_steps(const struct ap_replay *r);

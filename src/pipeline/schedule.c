@@ -427,6 +427,7 @@ struct running {
 	uint32_t *next;        /* [nstage] slot */
 	double *free_s;        /* [nstage] */
 	double *link_free_s;   /* [nstage * nstage] */
+	double *once_s; /* [part] when what is sent to it once is there */
 	double *arrived_s; /* [pass][part][micro] arrival of the pass's inputs; NAN: not yet */
 	int32_t *left;     /* [part] micro-batches to be finished */
 	int32_t *waking;   /* ring of nstage */
@@ -530,6 +531,8 @@ static bool run_slot(struct running *r, int32_t stage, struct ap_slot_time *s)
 
 	if (isnan(needed))
 		return false;
+	if (s->slot.pass == AP_PASS_FORWARD)
+		needed = fmax(needed, r->once_s[part]);
 	s->start_s = fmax(r->free_s[stage], needed);
 	s->end_s = r->free_s[stage] = s->start_s + length_of(r, s->slot.pass, part);
 	hand_on(r, &s->slot, part, s->end_s);
@@ -556,7 +559,7 @@ static bool run_both(struct running *r, int32_t stage, struct ap_slot_time *s)
 		return false;
 	r->left[back]--;
 	assert(r->left[back] > 0);
-	s[0].start_s = fmax(r->free_s[stage], fmax(one, other));
+	s[0].start_s = fmax(fmax(r->free_s[stage], r->once_s[forward]), fmax(one, other));
 	s[0].end_s = s[1].start_s = s[0].start_s + r->time[forward].forward_beside.rest_s;
 	s[1].end_s = s[0].start_s + ap_schedule_both_s(&r->time[forward], &r->time[back]);
 	s[1].end_s = fmax(s[1].end_s, s[1].start_s + r->time[back].backward_beside.rest_s);
@@ -611,6 +614,7 @@ static void begin(struct running *r, struct ap_arena *scratch)
 	r->next = ap_arena_memdup(scratch, r->first, nstage * sizeof *r->first);
 	r->free_s = AP_NEW_N(scratch, double, nstage);
 	r->link_free_s = AP_NEW_N(scratch, double, nstage *nstage);
+	r->once_s = AP_NEW_N(scratch, double, r->npart);
 	r->waking = AP_NEW_N(scratch, int32_t, nstage);
 	r->awake = AP_NEW_N(scratch, bool, nstage);
 	r->left = AP_NEW_N(scratch, int32_t, r->npart);
@@ -619,8 +623,13 @@ static void begin(struct running *r, struct ap_arena *scratch)
 		r->arrived_s[i] = NAN;
 	for (int32_t i = 0; i < r->nmicro; i++)
 		*arrival(r, AP_PASS_FORWARD, 0, i) = 0;
-	for (int32_t p = 0; p < r->npart; p++)
+	for (int32_t p = 0; p < r->npart; p++) {
+		int32_t from = stage_of(r, 0), to = stage_of(r, p);
+
 		r->left[p] = r->nmicro;
+		if (from != to && r->time[p].once_s > 0)
+			r->once_s[p] = r->link_free_s[from * r->pipe->nstage + to] += r->time[p].once_s;
+	}
 	for (int32_t s = 0; s < r->pipe->nstage; s++)
 		wake(r, s);
 }

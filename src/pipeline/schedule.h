@@ -83,6 +83,8 @@ struct ap_pass_times {
 		double rest_s; /* what it takes without the communication that hides behind that one */
 		double comm_s; /* all its communication */
 	} forward_beside, backward_beside;
+	double once_s; /* sent to the part once, from the stage of the first part, before all others on the
+	                  link, and before its first pass; 0: nothing */
 };
 
 /* Seconds of a forward and a backward pass that run as one: both without what is hidden, but never less than

@@ -166,9 +166,9 @@ static void tighten(struct pipeline *x, struct ap_ctx *ctx, uint64_t *seed)
 	}
 }
 
-/* Exchanges of gradients; by a state of its own, so that problems without them stay as they are. Some classes
+/* Exchanges of gradients, and what the first and the last part share; by a state of its own, so that problems without them stay as they are. Some classes
  * have none, and kinds of a class mostly the same. */
-static void pick_exchanges(struct pipeline *x, uint64_t own)
+static void pick_streams(struct pipeline *x, uint64_t own)
 {
 	uint64_t seed = own * UINT64_C(0xD1B54A32D192ED03) | 1;
 
@@ -183,6 +183,9 @@ static void pick_exchanges(struct pipeline *x, uint64_t own)
 				x->row[c][d * x->p.nkind + k].exchange_s = alike ? one_s
 					: some_seconds(x, &seed);
 		}
+	if (random_below(&seed, 2))
+		x->p.shared = (struct ap_partition_shared){some_seconds(x, &seed) * 3,
+			random_below(&seed, 3) ? some_seconds(x, &seed) * 3 : 0};
 }
 
 static void show(void *user, const char *bytes, size_t len)
@@ -283,7 +286,7 @@ START_TEST(the_engine_finds_what_all_plans_have)
 		struct pipeline x;
 
 		pick(&x, &state);
-		pick_exchanges(&x, own);
+		pick_streams(&x, own);
 		ck_assert_ptr_null(ap_partition_fault(&x.p));
 		printf("AP_SEED=%" PRIu64 " AP_CASES=1: %s\n", own, x.p.scheduler->name);
 		fflush(stdout);

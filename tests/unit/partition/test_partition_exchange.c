@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exchanges of gradients beside passes: the checker's times, by hand, and replays that agree with it. */
+/* Exchanges of gradients beside passes, and what parts share: the checker's times, by hand, and replays that
+ * agree with it. */
 #include <string.h>
 
 #include "partition/partition.h"
@@ -98,6 +99,45 @@ START_TEST(passes_for_weights_begin_it)
 }
 END_TEST
 
+/*
+ * The second stage waits for what it shares with the first one, which takes 5: its forward pass is at 5 to 6, or,
+ * where results are sent in 0.5 behind it, at 5.5 to 6.5. Backward passes end at 8.5, and, sent in 0.5, at 11; what
+ * comes back takes 4 behind that send, to 13.
+ */
+START_TEST(what_parts_share_is_sent_once)
+{
+	static const struct ap_partition_row row = {.forward_s = 1, .backward_s = 2, .update_s = 0.25};
+	static const struct ap_partition_class cls = {"block", &row};
+	static const struct ap_partition_run run = {0, 2, AP_AT_BODY};
+	static const struct ap_partition_degree sends = {"", 0.5, 0.5};
+	struct ap_partition p = problem("1f1b", 2, 1, 1, &cls, &run, 1);
+	const struct ap_partition_budget budget = {0};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_partition_choice c;
+
+	p.shared.send_s = 5;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 10.25);
+	p.degree = &sends;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 11.25);
+	p.shared.send_back_s = 4;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
+	ck_assert_double_eq(c.worth.stage[0].end_s, 13.25);
+	ck_assert_double_eq(c.worth.stage[1].end_s, 8.75);
+	ck_assert_double_eq(c.cost, 13.25);
+	ck_assert_double_eq(ap_partition_bound(&ctx, &p), 13.25);
+	/* In one stage nothing is sent: of a schedule that goes back through the stages, the last part. */
+	p = problem("zero_bubble_v", 2, 2, 1, &cls, &run, 1);
+	p.least_layers = 0;
+	p.shared = (struct ap_partition_shared){100, 100};
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_lt(c.cost, 10);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* Replays end when the checker says so, and the path that ends last takes as long; it is a path of all times. */
 START_TEST(replays_exchange_as_the_checker_does)
 {
@@ -117,7 +157,10 @@ START_TEST(replays_exchange_as_the_checker_does)
 		struct ap_partition_class cls[MOST_PARTS];
 		struct ap_partition_run run[MOST_PARTS];
 		struct ap_ticks time[MOST_PARTS], other[MOST_PARTS];
-		int64_t first[MOST_PARTS + 1] = {0}, none[MOST_PARTS] = {0}, end, sum = 0, length = 0;
+		int64_t first[MOST_PARTS + 1] = {0}, send[MOST_PARTS] = {0}, back[MOST_PARTS] = {0}, end;
+		int64_t sum, length;
+		struct ap_partition_degree own = {"", i % 3 ? (double)random_below(&seed, 4) : 0,
+			i % 3 ? (double)random_below(&seed, 4) : 0};
 		uint32_t degrees[4] = {0}, kinds[MOST_PARTS] = {0};
 		struct ap_partition_plan plan = {first, degrees, kinds, NULL};
 		struct ap_partition_worth worth;
@@ -144,19 +187,31 @@ START_TEST(replays_exchange_as_the_checker_does)
 		}
 		p = problem(cases[i / 40].scheduler, cases[i / 40].stages, cases[i / 40].segments,
 			cases[i / 40].micro, cls, run, (uint32_t)n);
+		p.degree = &own;
+		p.shared.send_s = (double)random_below(&seed, 60);
+		p.shared.send_back_s = (double)random_below(&seed, 60);
+		for (int32_t q = 0; q + 1 < n; q++) {
+			send[q] = (int64_t)own.send_s;
+			back[q] = (int64_t)own.send_back_s;
+		}
 		ap_partition_judge(&ctx, &p, &plan, &worth);
 		ck_assert_ptr_null(worth.fault);
 		r = ap_replay_create(&ctx, s, p.nstage, p.nsegment, p.nmicro);
-		end = ap_replay_end(r, time, none, none);
+		ap_replay_share(r, (int64_t)p.shared.send_s, (int64_t)p.shared.send_back_s);
+		end = ap_replay_end(r, time, send, back);
 		ck_assert_double_eq(worth.step_s, (double)end);
-		ap_replay_path(r, time, none, none, true, &path);
-		for (int32_t q = 0; q < n; q++)
+		ap_replay_path(r, time, send, back, true, &path);
+		sum = length = path.once;
+		for (int32_t q = 0; q < n; q++) {
+			sum += path.send[q] * send[q] + path.send_back[q] * back[q];
+			length += path.send[q] * send[q] + path.send_back[q] * back[q];
 			for (int k = 0; k < AP_TIMES; k++) {
 				sum += path.pass[q][k] * time[q].t[k];
 				length += path.pass[q][k] * other[q].t[k];
 			}
+		}
 		ck_assert_int_eq(sum, end);
-		ck_assert_int_le(length, ap_replay_end(r, other, none, none));
+		ck_assert_int_le(length, ap_replay_end(r, other, send, back));
 		ctx_destroy(&ctx);
 	}
 }

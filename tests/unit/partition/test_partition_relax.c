@@ -12,7 +12,7 @@ enum { MOST_PARTS = 16 };
 
 struct times {
 	struct ap_ticks part[MOST_PARTS];
-	int64_t send[MOST_PARTS], back[MOST_PARTS];
+	int64_t send[MOST_PARTS], back[MOST_PARTS], there, home;
 };
 
 static void pick_times(struct times *x, int32_t npart, bool splits, uint64_t *seed)
@@ -27,6 +27,8 @@ static void pick_times(struct times *x, int32_t npart, bool splits, uint64_t *se
 			x->back[q] = 1 + (int64_t)random_below(seed, 300);
 		}
 	}
+	x->there = (int64_t)random_below(seed, 6000);
+	x->home = (int64_t)random_below(seed, 2000);
 }
 
 static double length(const struct ap_replay_flow *f, const struct times *x, int32_t npart)
@@ -38,6 +40,7 @@ static double length(const struct ap_replay_flow *f, const struct times *x, int3
 			sum += (double)f->pass[q][k] * (double)x->part[q].t[k];
 		sum += (double)f->send[q] * (double)x->send[q] + (double)f->send_back[q] * (double)x->back[q];
 	}
+	sum += (double)f->there * (double)x->there + (double)f->home * (double)x->home;
 	return sum / (double)AP_REPLAY_FLOW;
 }
 
@@ -66,12 +69,14 @@ START_TEST(bundles_are_of_paths)
 
 			pick_times(&x, n, s->splits, &seed);
 			pick_times(&other, n, s->splits, &seed);
+			ap_replay_share(r, x.there, x.home);
 			end = ap_replay_end(r, x.part, x.send, x.back);
 			ap_replay_spread(r, x.send, x.back, true, 0, &f);
 			ck_assert_double_eq(length(&f, &x, n), (double)end);
 			ap_replay_spread(r, x.send, x.back, true, 400, &f);
 			ck_assert(length(&f, &x, n) <= (double)end);
 			ck_assert(length(&f, &x, n) > 0.5 * (double)end);
+			ap_replay_share(r, other.there, other.home);
 			end = ap_replay_end(r, other.part, other.send, other.back);
 			ck_assert(length(&f, &other, n) <= (double)end);
 		}
