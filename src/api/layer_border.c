@@ -5,7 +5,9 @@
 
 #include "base/arena.h"
 #include "cost/comms.h"
+#include "cost/move.h"
 #include "hw/coll.h"
+#include "plan/block_costs.h"
 #include "plan/blocks.h"
 
 /* Bytes of a micro-batch on a device, as the producer deals them; or among all devices of the stage. */
@@ -32,6 +34,74 @@ static double least_s(const struct ap_machine *staged, int64_t bytes, bool back)
 			(double)bytes));
 	}
 	return least;
+}
+
+struct sharing { /* parameters that first and last stage use */
+	const struct ap_plan *p;
+	const uint32_t *row_of;
+	uint32_t first, last; /* rows */
+	int64_t there, back; /* bytes */
+	double exchange_s;
+};
+
+/* Bytes of a tensor as the users in a row deal it, the least of them; 0: there are none. */
+static int64_t read_bytes(const struct sharing *x, const struct ap_tensor *t, uint32_t row, bool *trained)
+{
+	int64_t least = 0;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		ap_id node = t->use[u].node;
+		uint32_t k = t->use[u].operand;
+		const struct ap_plan *p = x->p;
+		int64_t bytes = ap_local_bytes(&p->graph->node[node].bound.in[k], p->task[node].in[k].batch,
+			&p->op[node].place, p->step);
+
+		if (x->row_of[p->blocks->of[node]] != row)
+			continue;
+		least = least == 0 || bytes < least ? bytes : least;
+		*trained = *trained || p->task[node].in[k].grad;
+	}
+	return least;
+}
+
+/* What the exchanges of a tensor's gradient in the first row take. */
+static double exchange_s(const struct sharing *x, struct ap_pricer *pricer, const struct ap_tensor *t)
+{
+	double sum = 0;
+
+	for (uint32_t u = 0; u < t->nuse; u++) {
+		const struct ap_plan_op *op = &x->p->op[t->use[u].node];
+
+		for (uint32_t c = 0; c < op->ncomm; c++)
+			if (op->comm[c].comm.phase == AP_PHASE_GRADIENT &&
+				op->comm[c].comm.operand == (int)t->use[u].operand &&
+				x->row_of[x->p->blocks->of[t->use[u].node]] == x->first)
+				sum += ap_block_costs_bucketed_s(pricer, &op->comm[c].comm);
+	}
+	return sum;
+}
+
+static void share(struct sharing *x, struct ap_pricer *pricer)
+{
+	const struct ap_graph *g = x->p->graph;
+
+	for (ap_id i = 0; i < g->ntensor; i++) {
+		const struct ap_tensor *t = &g->tensor[i];
+		bool trained = false, unused = false;
+		int64_t first, last;
+
+		if (t->kind != AP_TENSOR_PARAM || t->nuse < 2)
+			continue;
+		first = read_bytes(x, t, x->first, &unused);
+		last = read_bytes(x, t, x->last, &trained);
+		if (first == 0 || last == 0)
+			continue;
+		x->there += first < last ? first : last;
+		if (!trained)
+			continue;
+		x->back += first < last ? first : last;
+		x->exchange_s += exchange_s(x, pricer, t);
+	}
 }
 
 void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
@@ -63,8 +133,15 @@ void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uin
 		returned = back[i] < returned ? back[i] : returned;
 	}
 	if (staged->nstage > 1) {
+		struct sharing x = {.p = p, .row_of = row_of, .first = nlayer, .last = nlayer + 1};
+
 		out->send_s = least_s(staged, sent, false);
 		out->send_back_s = least_s(staged, returned, true);
+		share(&x, ap_pricer_create(ctx->scratch, p->machine, p->step));
+		out->once_s = ap_send_time_s(staged, 0, staged->nstage - 1, (double)x.there);
+		if (x.back > 0)
+			out->once_back_s = ap_send_time_s(staged, staged->nstage - 1, 0, (double)x.back) +
+				x.exchange_s;
 	}
 	ap_arena_release(ctx->scratch, mark);
 }

@@ -11,6 +11,9 @@
 
 struct ap_layer_border {
 	double send_s, send_back_s; /* of a micro-batch: results, and gradients */
+	double once_s; /* parameters that are used in front of the layers and behind them, in a step, from
+	                  the first stage to the last */
+	double once_back_s; /* their gradients, and the exchange that waits for them */
 };
 
 /*

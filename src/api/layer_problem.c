@@ -116,6 +116,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	const struct ap_recompute_mix *mix = &space->mix[point->mix];
 	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
 	const struct making m = {ctx, point, fold, fold->nkept};
+	struct ap_partition_shared shared = {INFINITY, INFINITY};
 	struct kind kind[AP_MIX_KINDS];
 	const char **names = AP_NEW_N(ctx->arena, const char *, AP_MIX_KINDS);
 	int64_t *capacity = AP_NEW_N(ctx->arena, int64_t, point->pp);
@@ -144,10 +145,13 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 		names[n++] = mix->kind[k];
 		degree->send_s = fmin(degree->send_s, made->border.send_s);
 		degree->send_back_s = fmin(degree->send_back_s, made->border.send_back_s);
+		shared.send_s = fmin(shared.send_s, made->border.once_s);
+		shared.send_back_s = fmin(shared.send_back_s, made->border.once_back_s);
 	}
 	for (uint32_t k = 0; k < n; k++)
 		taken |= leave_border(&m, &kind[k]);
 	out->p.nkind = n;
+	out->p.shared = shared;
 	for (int64_t s = 0; s < point->pp; s++) {
 		capacity[s] = limit_bytes;
 		fixed[s] = kind[0].context_bytes;

@@ -47,8 +47,8 @@ struct ap_lattice {
 	struct ap_replay_path path;
 	struct edges all, live;
 	size_t width, npath; /* room for paths, and how many are kept */
-	int64_t *times, *room; /* [width] a path's cost is at most this often a plan's objective, and room: what
-	                          bytes may cost, less what is sent once */
+	int64_t *times, *room; /* [width] a path's cost is at most this often a plan's objective, and room:
+	                          what bytes may cost, less what is sent once */
 	int64_t (*price)[AP_HELD_LATE + 1]; /* [width * npart] ticks per byte, as part of a path's cost */
 	int32_t (*weight)[AP_COSTS]; /* [width * npart] */
 	int64_t *cost; /* [option * width + path] */
@@ -563,7 +563,8 @@ static void price_path(struct ap_lattice *l, int32_t stage)
 	const struct ap_partition *p = l->p;
 	const int64_t *held = &pipe->in_flight[stage * p->nsegment];
 	size_t np = (size_t)l->npart, from = (l->npath - 1) * np;
-	int64_t plain = l->room[l->npath - 1], in_flight = 0, bytes = p->capacity_bytes[stage] - p->fixed_bytes[stage];
+	int64_t bytes = p->capacity_bytes[stage] - p->fixed_bytes[stage];
+	int64_t plain = l->room[l->npath - 1], in_flight = 0;
 
 	for (int32_t c = 0; c < p->nsegment; c++)
 		in_flight += held[c];

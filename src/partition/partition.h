@@ -56,8 +56,8 @@ struct ap_partition_degree {
 };
 
 struct ap_partition_shared { /* what the first and the last part both use, in stages of their own */
-	double send_s; /* to the last part, once a step: its first pass, and all other sends on this link, come
-	                  after it; 0: nothing */
+	double send_s; /* to the last part, once a step: its first pass, and all other sends on this link,
+	                  come after it; 0: nothing */
 	double send_back_s; /* its gradient, after the last part's last pass and all other sends on this link:
 	                       the update of the first part's stage comes after it; 0: nothing */
 };

@@ -392,8 +392,8 @@ static enum ap_status read_rules(struct loader *l)
 static enum ap_status read_head(struct loader *l)
 {
 	static const char *const known[] = {"schema", "objective", "stages", "segments", "micro_batches",
-		"scheduler",
-		"capacity_bytes", "fixed_bytes", "degrees", "shared", "kinds", "classes", "layers", "rules", NULL};
+		"scheduler", "capacity_bytes", "fixed_bytes", "degrees", "shared", "kinds", "classes",
+		"layers", "rules", NULL};
 	static const char *const words[] = {"step", "largest_stage", NULL};
 	int word = AP_OBJECTIVE_STEP;
 	const char *schema;

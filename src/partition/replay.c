@@ -333,7 +333,8 @@ static int32_t sender(struct ap_replay *r, int32_t maker, const int64_t *send, c
 /* When the passes of a stage, and its exchanges, are done. */
 static int64_t finished(const struct ap_replay *r, int32_t stage)
 {
-	int64_t passes = r->end[r->last[stage]], exchanges = r->exchanged[r->turn[(stage + 1) * r->nsegment - 1]];
+	int64_t passes = r->end[r->last[stage]];
+	int64_t exchanges = r->exchanged[r->turn[(stage + 1) * r->nsegment - 1]];
 
 	return passes > exchanges ? passes : exchanges;
 }
@@ -345,7 +346,7 @@ static int32_t following_home(struct ap_replay *r, const int64_t *send, const in
 	int32_t final = r->final[r->npart - 1];
 
 	out->once += r->home;
-	if (r->returned - r->home == r->end[final] || !queues) /* without a send there is nothing to wait for */
+	if (r->returned - r->home == r->end[final] || !queues) /* without sends it waits for nothing else */
 		return final;
 	return sender(r, last_sent(r, send, send_back), send, send_back, queues, out);
 }
@@ -443,7 +444,7 @@ static void part_sends(struct ap_replay *r, int32_t i, const int64_t *send, cons
 }
 
 /* The paths that come to a stage's update go back to its last pass, or to its exchanges, one by one, and the
- * start of the pass that one begins with, or to what the parts share, and the pass or send that it follows. */
+ * start of the pass that one begins with, or to what the parts share, and what that follows. */
 static void part_update(struct ap_replay *r, int32_t stage, int64_t n, const int64_t *send,
 	const int64_t *send_back, bool queues, int64_t near, struct ap_replay_flow *out)
 {
@@ -461,7 +462,8 @@ static void part_update(struct ap_replay *r, int32_t stage, int64_t n, const int
 		own = divide(n, finished(r, stage), r->returned, near);
 		out->home = n - own;
 		if (sent != NOWHERE)
-			sends = n - own - divide(n - own, r->end[final], r->arrived[r->step[sent].give], near);
+			sends = n - own - divide(n - own, r->end[final],
+				r->arrived[r->step[sent].give], near);
 		if (sends > 0)
 			r->sends[sent] += sends;
 		r->through[final] += n - own - sends;
@@ -534,9 +536,10 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 		if (n == 0)
 			continue;
 		if (i == r->opening && r->there > 0) {
-			int64_t free = before == NOWHERE ? 0 : r->end[before];
+			int64_t now = before == NOWHERE ? 0 : r->end[before];
 
-			own = divide(n, free > r->arrived[x->need] ? free : r->arrived[x->need], r->there, near);
+			now = r->arrived[x->need] > now ? r->arrived[x->need] : now;
+			own = divide(n, now, r->there, near);
 			out->there += n - own;
 			n = own;
 		}

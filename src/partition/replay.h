@@ -32,8 +32,8 @@ struct ap_replay;
 struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
 	int32_t nsegment, int64_t nmicro);
 
-/* Ticks of what the first part sends to the last one once, and of what comes back, as ap_partition_shared says:
- * of all runs from now on. Nothing where these are in one stage. */
+/* Ticks of what the first part sends to the last one once, and of what comes back, as ap_partition_shared
+ * says: of all runs from now on. Nothing where these are in one stage. */
 void ap_replay_share(struct ap_replay *r, int64_t there, int64_t home);
 
 /* The end of a step. time, send, send_back: [part] in data order. O(slots). */

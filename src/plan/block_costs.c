@@ -121,13 +121,22 @@ static void add_again(struct ap_ctx *ctx, const struct ap_whole_step *w, struct 
 
 #define LARGEST 0x1p40 /* bytes of a bucket: what it takes is but its bytes / a bandwidth */
 
+double ap_block_costs_bucketed_s(struct ap_pricer *pricer, const struct ap_comm *c)
+{
+	struct ap_comm all = *c;
+
+	all.bytes = (int64_t)LARGEST;
+	return fmin(ap_comm_time_s(pricer, &all, NULL) / LARGEST * (double)c->bytes,
+		ap_comm_time_s(pricer, c, NULL));
+}
+
 /* Seconds per byte of a bucket that is as large as can be. */
 static double least_per_byte(struct ap_pricer *pricer, const struct ap_plan *p, const struct ap_bucket *b)
 {
 	struct ap_comm all = p->op[b->part->node].comm[b->part->comm].comm;
 
-	all.bytes = (int64_t)LARGEST;
-	return fmin(ap_comm_time_s(pricer, &all, NULL) / LARGEST, b->time_s / (double)b->bytes);
+	all.bytes = b->bytes;
+	return fmin(ap_block_costs_bucketed_s(pricer, &all), b->time_s) / (double)b->bytes;
 }
 
 /* A bucket's time is divided among its collectives by bytes. */

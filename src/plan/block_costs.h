@@ -39,6 +39,11 @@ struct ap_block_cost {
 	double least_exchange_s, least_gather_s; /* the same in buckets that are as large as can be */
 };
 
+struct ap_pricer;
+
+/* Seconds of a collective at least, as a part of a bucket that is as large as can be. */
+double ap_block_costs_bucketed_s(struct ap_pricer *pricer, const struct ap_comm *c);
+
 /* The figures of a priced plan, [p->blocks->n], in the run arena. Simulates the plan once more. O(operators +
  * collectives + redistributions + slots). */
 const struct ap_block_cost *ap_block_costs_make(struct ap_ctx *ctx, const struct ap_plan *p);

@@ -33,6 +33,8 @@ def run(*words):
 NETWORKS = {
     "gpt": (12, ["gpt3", "--layers", "12", "--hidden", "1024", "--heads", "16", "--sequence", "512",
                  "--vocabulary", "8192", "--batch", "64", "--dtype", "float16"]),
+    "words": (8, ["gpt3", "--layers", "8", "--hidden", "512", "--heads", "8", "--sequence", "256",
+                  "--vocabulary", "65536", "--batch", "64", "--dtype", "float16"]),
     "llama": (10, ["llama", "--layers", "10", "--hidden", "1024", "--heads", "16", "--kv-heads", "8",
                    "--inner", "2816", "--sequence", "1024", "--vocabulary", "32000", "--batch", "64",
                    "--attention", "flash", "--dtype", "bfloat16"]),
