@@ -132,7 +132,7 @@ static void make(struct made *x, const struct shape *s)
 		.scheduler = ap_scheduler_find(s->scheduler), .ndegree = 1, .nkind = s->nkind,
 		.nclass = CLASSES,
 		.nrun = CLASSES, .degree = &x->degree, .kind = kinds, .cls = x->cls, .run = x->run,
-		.capacity_bytes = x->capacity, .fixed_bytes = x->fixed, .least_layers = 1,
+		.capacity_bytes = x->capacity, .fixed_bytes = x->fixed, .least_layers = 1, .least_at_ends = 1,
 		.counts = s->counts,
 		.kinds = s->kinds};
 	x->degree.name = "";

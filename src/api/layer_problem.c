@@ -130,6 +130,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 		.objective = AP_OBJECTIVE_STEP, .ndegree = 1, .degree = degree, .kind = names,
 		.capacity_bytes = capacity, .fixed_bytes = fixed,
 		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,
+		.least_at_ends = 1,
 		.kinds = mix->rule}};
 	for (int k = 0; k < AP_MIX_KINDS && mix->kind[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);

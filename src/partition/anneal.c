@@ -192,7 +192,7 @@ static bool move_layer(struct annealing *x)
 	int32_t low = from < to ? from : to, high = from < to ? to : from, by = from < to ? -1 : 1;
 
 	if (from == to || x->p->counts != AP_COUNTS_FREE ||
-		x->next.first[from + 1] - x->next.first[from] <= x->p->least_layers)
+		x->next.first[from + 1] - x->next.first[from] <= ap_partition_least(x->p, from))
 		return false;
 	for (int32_t q = low + 1; q <= high; q++)
 		x->next.first[q] += by;

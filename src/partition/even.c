@@ -293,7 +293,7 @@ static bool move_one(const struct evening *e)
 	for (int32_t c = e->p->nsegment; c-- > 0;) {
 		int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, from, c);
 
-		if (give < 0 && e->count[q] > e->p->least_layers && e->count[q] > 1)
+		if (give < 0 && e->count[q] > ap_partition_least(e->p, q))
 			give = q;
 	}
 	for (int32_t c = 0; c < e->p->nsegment; c++) {
@@ -330,8 +330,6 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 	assert(p->ndegree == 1);
 	e.nlayer = ap_partition_layers(p);
 	e.nbody = ap_partition_body(p);
-	if (e.nbody < e.npart * (p->least_layers > 1 ? p->least_layers : 1))
-		return false;
 	e.row = AP_NEW_N(ctx->arena, const struct ap_partition_row *, e.nlayer);
 	e.count = AP_NEW_N(ctx->arena, int64_t, e.npart);
 	e.first = AP_NEW_N(ctx->arena, int64_t, e.npart + 1);
@@ -345,9 +343,12 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 	spare = e.nbody % e.npart;
 	if (p->counts == AP_COUNTS_EQUAL && spare)
 		return false;
-	for (int32_t q = 0; q < e.npart; q++)
+	for (int32_t q = 0; q < e.npart; q++) {
 		e.count[q] = p->counts == AP_COUNTS_GIVEN ? p->count[q]
 			: e.nbody / e.npart + (q + 1 < e.npart && q + 1 >= e.npart - spare);
+		if (e.count[q] < ap_partition_least(p, q))
+			return false;
+	}
 	fits = choose(&e);
 	*step_s = fits ? lay_out(&e, out) : INFINITY;
 	if (p->counts != AP_COUNTS_FREE)

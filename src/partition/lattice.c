@@ -243,20 +243,20 @@ static void counts_of(const struct ap_lattice *l, int32_t q, int64_t *least, int
 {
 	const struct ap_partition *p = l->p;
 
-	*least = p->least_layers;
+	*least = ap_partition_least(p, q);
 	*most = l->nbody;
 	if (p->counts == AP_COUNTS_GIVEN)
 		*least = *most = p->count[q];
 	if (p->counts == AP_COUNTS_EQUAL)
 		*least = *most = l->nbody % l->npart ? -1 : l->nbody / l->npart;
-	if (*most < p->least_layers)
+	if (*most < ap_partition_least(p, q))
 		*least = *most = -1;
 }
 
 /* The last layer that part q can end before so that those behind it have as many as they need. */
 static int64_t last_end(const struct ap_lattice *l, int32_t q)
 {
-	return q + 1 == l->npart ? l->nbody : l->nbody - (l->npart - 1 - q) * l->p->least_layers;
+	return l->nbody - ap_partition_least_before(l->p, l->npart) + ap_partition_least_before(l->p, q + 1);
 }
 
 /* The quickest option of a part within the limit; AP_NONE. */

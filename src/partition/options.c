@@ -218,7 +218,7 @@ static void make_least(struct ap_options *c)
 			least_of_class(c, c->p->run[r].cls, leanest);
 	for (int32_t q = 0; q < c->npart; q++) {
 		if (c->nbody > 0)
-			hold_more(least[q].bytes, leanest, c->p->least_layers);
+			hold_more(least[q].bytes, leanest, ap_partition_least(c->p, q));
 		for (uint32_t r = 0; r < c->p->nrun; r++) {
 			int64_t own[AP_HELDS] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
 

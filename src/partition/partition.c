@@ -28,6 +28,23 @@ int64_t ap_partition_body(const struct ap_partition *p)
 	return n;
 }
 
+static int32_t part_count(const struct ap_partition *p)
+{
+	return p->nstage * p->nsegment;
+}
+
+int64_t ap_partition_least(const struct ap_partition *p, int32_t q)
+{
+	return q == 0 || q + 1 == part_count(p) ? p->least_at_ends : p->least_layers;
+}
+
+int64_t ap_partition_least_before(const struct ap_partition *p, int32_t q)
+{
+	int32_t ends = (q > 0) + (q > 1 && q == part_count(p));
+
+	return ends * p->least_at_ends + (q - ends) * p->least_layers;
+}
+
 /* The most that a layer of the class takes on a device in any kind, whatever the schedule: false on overflow.
  * */
 static bool most_bytes(const struct ap_partition *p, uint32_t cls, int64_t *out)
@@ -139,7 +156,7 @@ static const char *shape_fault(const struct judging *j, int32_t *at)
 		int64_t n = first[q + 1] - first[q], from, to;
 
 		*at = q;
-		if (n < 0 || n < p->least_layers)
+		if (n < 0 || n < ap_partition_least(p, q))
 			return "a part has too few layers";
 		if (p->counts == AP_COUNTS_EQUAL && n * j->npart != j->nbody)
 			return "a part has not as many layers as the others";

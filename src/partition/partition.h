@@ -97,7 +97,8 @@ struct ap_partition {
 	const int64_t *fixed_bytes; /* [nstage] */
 	enum ap_partition_counts counts;
 	const int64_t *count; /* [parts in data order] if given */
-	int64_t least_layers; /* of the body, in every part */
+	int64_t least_layers; /* of the body, in every part but the first and the last one */
+	int64_t least_at_ends; /* in these two; of a single part as well */
 	enum ap_partition_kinds kinds;
 };
 
@@ -113,6 +114,10 @@ const char *ap_partition_fault(const struct ap_partition *p);
 
 int64_t ap_partition_layers(const struct ap_partition *p); /* of all runs */
 int64_t ap_partition_body(const struct ap_partition *p); /* that count */
+
+/* Layers of the body that part q has at least; that the parts before it have together: of q = parts, all. O(1). */
+int64_t ap_partition_least(const struct ap_partition *p, int32_t q);
+int64_t ap_partition_least_before(const struct ap_partition *p, int32_t q);
 
 struct ap_partition_plan {
 	const int64_t *first; /* [parts + 1] in data order: part q has layers first[q] .. first[q + 1] - 1 of

@@ -138,7 +138,7 @@ static void round_off(const struct solving *s, const double *layers, int64_t *n)
 
 	for (int32_t q = 0; q < s->npart; q++) {
 		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment);
-		n[q] = (int64_t)fmax(floor(layers[q]), (double)p->least_layers);
+		n[q] = (int64_t)fmax(floor(layers[q]), (double)ap_partition_least(p, q));
 		part[q] = layers[q] - (double)n[q];
 		stage[stage_of[q]] += part[q];
 		left -= n[q];
@@ -149,7 +149,7 @@ static void round_off(const struct solving *s, const double *layers, int64_t *n)
 		for (int32_t q = 0; q < s->npart; q++) {
 			double own = by * (stage[stage_of[q]] + part[q] / s->npart);
 
-			if ((by > 0 || n[q] > p->least_layers) && (best < 0 ||
+			if ((by > 0 || n[q] > ap_partition_least(p, q)) && (best < 0 ||
 				own > by * (stage[stage_of[best]] + part[best] / s->npart)))
 				best = q;
 		}
@@ -344,7 +344,7 @@ static bool try_numbers(struct solving *s, uint32_t degree, int64_t *number)
 		s->bound = best.value >= 0 && best.value < s->bound ? best.value : s->bound;
 		return true;
 	}
-	if (s->p->counts != AP_COUNTS_FREE || s->npart * s->p->least_layers > ap_partition_body(s->p))
+	if (s->p->counts != AP_COUNTS_FREE || ap_partition_least_before(s->p, s->npart) > ap_partition_body(s->p))
 		return false;
 	given.counts = AP_COUNTS_GIVEN;
 	given.count = n;
@@ -368,7 +368,7 @@ static bool try_numbers(struct solving *s, uint32_t degree, int64_t *number)
 /* All lattices of some degrees. Returns false if the work ended before. */
 static bool solve_degrees(struct solving *s, uint32_t from, uint32_t to)
 {
-	int64_t most = ap_partition_body(s->p), sum = 0, *number;
+	int64_t most, sum = 0, *number;
 	uint32_t k = 1;
 
 	if (s->p->kinds != AP_KINDS_UNIFORM) {
@@ -383,7 +383,8 @@ static bool solve_degrees(struct solving *s, uint32_t from, uint32_t to)
 			solve_one(s, number, from, to);
 		memset(number, 0, s->p->nkind * sizeof *number);
 	}
-	most -= (s->npart - 1) * s->p->least_layers;
+	most = ap_partition_body(s->p) - ap_partition_least_before(s->p, s->npart) +
+		(s->p->least_layers > s->p->least_at_ends ? s->p->least_layers : s->p->least_at_ends);
 	s->is_brief = s->out->plan != NULL;
 	for (; k < s->p->nkind || sum == 0; number[k]++, sum++) {
 		if (s->out->work >= s->limit || ap_ctx_stopped(s->ctx))

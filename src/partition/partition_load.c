@@ -371,18 +371,22 @@ static enum ap_status read_counts(struct loader *l, const struct ap_jv *rules)
 
 static enum ap_status read_rules(struct loader *l)
 {
-	static const char *const known[] = {"counts", "least_layers", "kinds", "degree_by_stage", NULL};
+	static const char *const known[] = {"counts", "least_layers", "least_at_ends", "kinds",
+		"degree_by_stage", NULL};
 	static const char *const words[] = {"free", "list", "uniform", NULL};
 	const struct ap_jv *rules = NULL;
 	int word = AP_KINDS_FREE;
 
-	l->p->least_layers = 1;
+	l->p->least_layers = l->p->least_at_ends = 1;
 	AP_TRY(ap_json_opt_obj(l->ctx, l->doc, l->root, "rules", &rules));
 	if (!rules)
 		return AP_OK;
 	AP_TRY(ap_json_known(l->ctx, l->doc, rules, known));
 	AP_TRY(ap_json_opt_int(l->ctx, l->doc, rules, "least_layers", 0, AP_PARTITION_LAYERS,
 		&l->p->least_layers));
+	l->p->least_at_ends = l->p->least_layers;
+	AP_TRY(ap_json_opt_int(l->ctx, l->doc, rules, "least_at_ends", 0, AP_PARTITION_LAYERS,
+		&l->p->least_at_ends));
 	AP_TRY(ap_json_opt_bool(l->ctx, l->doc, rules, "degree_by_stage", &l->p->degree_by_stage));
 	AP_TRY(word_in(l, rules, "kinds", words, &word));
 	l->p->kinds = (enum ap_partition_kinds)word;

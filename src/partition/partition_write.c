@@ -80,6 +80,7 @@ static void write_rules(struct ap_jw *w, const struct ap_partition *p)
 	else
 		ap_jw_kstr(w, "counts", counts_name[p->counts]);
 	ap_jw_kint(w, "least_layers", p->least_layers);
+	ap_jw_kint(w, "least_at_ends", p->least_at_ends);
 	ap_jw_kstr(w, "kinds", kinds_name[p->kinds]);
 	ap_jw_kbool(w, "degree_by_stage", p->degree_by_stage);
 	ap_jw_end(w);

@@ -119,11 +119,12 @@ static void add_bucket(struct ap_relax *r, uint32_t cls, int64_t count, int64_t 
 {
 	const struct ap_partition *p = r->p;
 	struct bucket x = {.cls = cls, .count = count, .to = r->npart};
+	int64_t least = ap_partition_least_before(p, r->npart);
 
-	/* part q begins at layer q * least or later, and ends where those behind it have enough */
-	while (p->least_layers > 0 && x.to > 1 && (x.to - 1) * p->least_layers >= b)
+	/* a part begins where those before it have enough, and ends where those behind it do */
+	while (x.to > 1 && ap_partition_least_before(p, x.to - 1) >= b)
 		x.to--;
-	while (x.from + 1 < r->npart && r->nbody - (r->npart - 1 - x.from) * p->least_layers <= a)
+	while (x.from + 1 < r->npart && r->nbody - least + ap_partition_least_before(p, x.from + 1) <= a)
 		x.from++;
 	AP_PUSH(r->ctx->arena, r->bucket, x);
 }
@@ -269,7 +270,7 @@ static int64_t part_count(const struct ap_relax *r, int32_t q, bool *exact)
 	*exact = p->counts != AP_COUNTS_FREE || r->npart == 1;
 	if (p->counts == AP_COUNTS_GIVEN)
 		return p->count[q];
-	return *exact ? r->nbody / r->npart : p->least_layers;
+	return *exact ? r->nbody / r->npart : ap_partition_least(p, q);
 }
 
 static void add_group(struct program *x, int64_t count, int32_t from, int32_t to,
@@ -329,7 +330,8 @@ static void add_known(struct program *x, int32_t q, int64_t count, const struct 
 static void lay_bucket(struct program *x, const struct bucket *b, bool alone, struct ap_part_choice *way)
 {
 	struct ap_relax *r = x->r;
-	bool tight = alone && r->npart * r->p->least_layers == r->nbody, exact = b->is_end, quickest;
+	bool tight = alone && ap_partition_least_before(r->p, r->npart) == r->nbody, exact = b->is_end;
+	bool quickest;
 	int64_t left = b->count;
 	size_t n = ways(x, b, way);
 
@@ -724,7 +726,8 @@ static int add_numbers(struct program *x, const double *layers)
 			lean[x->col.v[j].part] += x->col.v[j].is_lean ? layers[j] : 0;
 		}
 	for (int32_t q = 0; q < r->npart; q++) {
-		double few = (double)r->p->least_layers, many = x->most[q], number = (double)r->number;
+		double few = (double)ap_partition_least(r->p, q), many = x->most[q];
+		double number = (double)r->number;
 		double slope = many > few ? (fmin(number, many) - fmin(number, few)) / (many - few) : 0;
 		double least = (fmin(number, few) - slope * few) * (1 - VIOLATED);
 		double *a;
@@ -1141,7 +1144,8 @@ const double *ap_relax_layers(const struct ap_relax *r)
 static double *most_layers(const struct program *x, int64_t most)
 {
 	const struct ap_relax *r = x->r;
-	double *n = AP_NEW_N(r->ctx->arena, double, r->npart), least = (double)r->p->least_layers;
+	double *n = AP_NEW_N(r->ctx->arena, double, r->npart), least;
+	double spare = (double)(r->nbody - ap_partition_least_before(r->p, r->npart));
 	double *room = AP_NEW_N(r->ctx->scratch, double, r->p->nstage), layer = INFINITY;
 	int64_t nmicro = r->p->objective == AP_OBJECTIVE_STEP ? r->p->nmicro : 1;
 
@@ -1149,13 +1153,15 @@ static double *most_layers(const struct program *x, int64_t most)
 		if (x->group.v[x->col.v[j].group].is_body)
 			layer = fmin(layer, (double)passes(&x->col.v[j].one.time));
 	for (int32_t s = 0; s < r->p->nstage; s++)
-		room[s] = (double)most / (double)nmicro - least * (r->p->nsegment - 1) * layer;
+		room[s] = (double)most / (double)nmicro;
 	for (int32_t q = 0; q < r->npart; q++)
-		room[r->stage_of[q]] -= (double)passes(&x->base[q].sum.time);
+		room[r->stage_of[q]] -= (double)passes(&x->base[q].sum.time) +
+			(double)ap_partition_least(r->p, q) * layer;
 	for (int32_t q = 0; q < r->npart; q++) {
-		n[q] = (double)r->nbody - least * (r->npart - 1);
+		least = (double)ap_partition_least(r->p, q);
+		n[q] = least + spare;
 		if (layer > 0)
-			n[q] = fmin(n[q], floor(room[r->stage_of[q]] / layer * (1 + VIOLATED)));
+			n[q] = fmin(n[q], least + floor(room[r->stage_of[q]] / layer * (1 + VIOLATED)));
 		n[q] = fmax(n[q], least);
 	}
 	return n;
@@ -1229,7 +1235,8 @@ static bool takes_number(const struct ap_relax *r)
 			if (!ap_options_layer(r->c, r->bucket.v[i].cls, r->from, k, &one))
 				return false;
 	return p->kinds == AP_KINDS_UNIFORM && p->nkind == 2 && r->to - r->from == 1 && r->npart > 1 &&
-		p->counts == AP_COUNTS_FREE && p->least_layers > 0 && r->npart * p->least_layers < r->nbody;
+		p->counts == AP_COUNTS_FREE && p->least_layers > 0 &&
+		ap_partition_least_before(p, r->npart) < r->nbody;
 }
 
 /* The least number of layers that have to take the last kind in some part, if any do, for memory: of plans in
@@ -1261,7 +1268,7 @@ int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
 	int64_t none, some;
 	double *layers;
 
-	if (r->npart * r->p->least_layers > r->nbody ||
+	if (ap_partition_least_before(r->p, r->npart) > r->nbody ||
 		(r->p->counts == AP_COUNTS_EQUAL && r->nbody % r->npart))
 		return 0;
 	if (!takes_number(r))

@@ -33,10 +33,14 @@ bool ap_uniform_is(const struct ap_partition *p)
 	double choices = 1;
 
 	if (p->kinds != AP_KINDS_UNIFORM || p->degree_by_stage ||
-		(p->counts == AP_COUNTS_FREE && parts > 1 && parts * p->least_layers != body))
+		(p->counts == AP_COUNTS_FREE && parts > 1 &&
+			ap_partition_least_before(p, (int32_t)parts) != body))
 		return false;
-	for (int64_t q = 0; p->counts == AP_COUNTS_GIVEN && q < parts; q++)
-		largest = p->count[q] > largest ? p->count[q] : largest;
+	for (int32_t q = 0; p->counts != AP_COUNTS_EQUAL && parts > 1 && q < parts; q++) {
+		int64_t n = p->counts == AP_COUNTS_GIVEN ? p->count[q] : ap_partition_least(p, q);
+
+		largest = n > largest ? n : largest;
+	}
 	for (uint32_t k = 1; k < p->nkind; k++)
 		choices *= (double)(largest + k) / k;
 	return choices * (double)ap_partition_layers(p) < MOST_WORK;
@@ -64,12 +68,14 @@ static bool lay_out(struct trying *t)
 			t->cls[t->nlayer++] = p->run[r].cls;
 		t->nfirst += p->run[r].at == AP_AT_FIRST ? p->run[r].count : 0;
 	}
-	if (p->counts != AP_COUNTS_GIVEN && t->nbody % t->npart)
+	if (p->counts == AP_COUNTS_EQUAL && t->nbody % t->npart)
 		return false;
 	for (int32_t q = 0; q < t->npart; q++) {
-		int64_t n = p->counts == AP_COUNTS_GIVEN ? p->count[q] : t->nbody / t->npart;
+		int64_t n = p->counts == AP_COUNTS_GIVEN ? p->count[q]
+			: p->counts == AP_COUNTS_EQUAL || t->npart == 1 ? t->nbody / t->npart
+			: ap_partition_least(p, q);
 
-		if (n < p->least_layers)
+		if (n < ap_partition_least(p, q))
 			return false;
 		t->largest = n > t->largest ? n : t->largest;
 		t->first[q + 1] = t->first[q] + n;

@@ -96,12 +96,13 @@ static void pick_rules(struct pipeline *x, uint64_t *seed)
 	int64_t left = ap_partition_body(p);
 
 	p->least_layers = random_below(seed, 4) ? 1 : (int64_t)random_below(seed, 3);
+	p->least_at_ends = random_below(seed, 2) ? p->least_layers : (int64_t)random_below(seed, 3);
 	p->kinds = (enum ap_partition_kinds)(random_below(seed, 2) ? 0 : random_below(seed, 3));
 	p->degree_by_stage = random_below(seed, 2);
 	p->objective = random_below(seed, 4) ? AP_OBJECTIVE_STEP : AP_OBJECTIVE_STAGE;
 	p->counts = (enum ap_partition_counts)(random_below(seed, 6) ? 0 : random_below(seed, 3));
 	if (p->counts == AP_COUNTS_GIVEN)
-		p->least_layers = 0;
+		p->least_layers = p->least_at_ends = 0;
 	for (int32_t q = 0; q < parts; q++) {
 		x->count[q] = q + 1 == parts ? left : (int64_t)random_below(seed, (uint64_t)left + 1);
 		left -= x->count[q];

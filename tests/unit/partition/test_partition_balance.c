@@ -43,7 +43,8 @@ static void make(struct pipeline *x, const struct table *t, int32_t nsegment)
 	x->p = (struct ap_partition){.nstage = 16, .nsegment = nsegment, .nmicro = 16,
 		.scheduler = ap_scheduler_find(nsegment > 1 ? "interleaved" : "1f1b"), .ndegree = 1,
 		.nkind = t->nkind, .nclass = 3, .nrun = 3, .degree = &x->degree, .kind = kinds, .cls = x->cls,
-		.run = x->run, .capacity_bytes = x->capacity, .fixed_bytes = x->fixed, .least_layers = 1};
+		.run = x->run, .capacity_bytes = x->capacity, .fixed_bytes = x->fixed, .least_layers = 1,
+		.least_at_ends = 1};
 	x->degree.name = "";
 	for (uint32_t k = 0; k < t->nkind; k++) {
 		for (int e = 0; e < 2; e++)
@@ -229,9 +230,38 @@ START_TEST(more_parts_than_layers)
 	ap_partition_solve(&ctx, &x.p, &budget, &c);
 	ck_assert_int_eq(c.outcome, AP_OUT_INFEASIBLE);
 	ck_assert_int_eq(c.short_bytes, 0);
-	x.p.least_layers = 0;
+	x.p.least_layers = x.p.least_at_ends = 0;
 	ap_partition_solve(&ctx, &x.p, &budget, &c);
 	ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* The embedding and the head have a stage each: every other one has one layer. */
+START_TEST(ends_without_layers)
+{
+	const struct ap_partition_budget budget = {0};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_partition_choice c;
+	struct pipeline x;
+
+	make(&x, &small, 1);
+	x.run[1].count = 14;
+	ck_assert(isinf(ap_partition_bound(&ctx, &x.p)));
+	x.p.least_at_ends = 0;
+	ck_assert_int_eq(ap_partition_least(&x.p, 0), 0);
+	ck_assert_int_eq(ap_partition_least(&x.p, 1), 1);
+	ck_assert_int_eq(ap_partition_least_before(&x.p, 15), 14);
+	ck_assert_int_eq(ap_partition_least_before(&x.p, 16), 14);
+	ap_partition_solve(&ctx, &x.p, &budget, &c);
+	ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
+	for (int32_t q = 0; q < 16; q++)
+		ck_assert_int_eq(c.plan->first[q + 1], q < 15 ? q : 14);
+	/* The stage before the head waits for it, but for its own second forward pass. */
+	ck_assert_double_eq(c.cost, 3 * 30 + (13 + 16) * 3 * 180 + 3 * 90 - 180);
+	x.run[1].count = 13;
+	ap_partition_solve(&ctx, &x.p, &budget, &c);
+	ck_assert_int_eq(c.outcome, AP_OUT_INFEASIBLE);
 	ctx_destroy(&ctx);
 }
 END_TEST

@@ -21,7 +21,7 @@ static struct ap_partition problem(const char *scheduler, int32_t stages, int32_
 	return (struct ap_partition){.nstage = stages, .nsegment = segments, .nmicro = micro,
 		.scheduler = ap_scheduler_find(scheduler), .ndegree = 1, .nkind = 1, .nclass = n, .nrun = n,
 		.degree = &degree, .kind = &kind, .cls = cls, .run = run, .capacity_bytes = room,
-		.fixed_bytes = fixed, .least_layers = 1};
+		.fixed_bytes = fixed, .least_layers = 1, .least_at_ends = 1};
 }
 
 /*

@@ -164,7 +164,7 @@ static struct ap_partition equal_layers(const struct ap_partition_run *run, uint
 		.nclass = 2,
 		.nrun = nrun, .degree = &degree, .kind = &kind, .cls = classes, .run = run,
 		.capacity_bytes = room,
-		.fixed_bytes = &room[8], .least_layers = 1};
+		.fixed_bytes = &room[8], .least_layers = 1, .least_at_ends = 1};
 }
 
 /* Equal layers that are shared out evenly fill a pipeline of eight in a v-th of seven stages' passes. */
