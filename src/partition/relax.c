@@ -1062,8 +1062,9 @@ static double easiest(const struct whole *w, int32_t nstage, int32_t n, int32_t 
 	return bound;
 }
 
-/* Asks for one layer more of the stage that it is easiest for, as what it has now proves nothing. */
-static bool raise_easiest(const struct program *x, struct whole *w, const double *now)
+/* Asks for one layer more of the stage that it is easiest for, if what it has now proves nothing; returns the
+ * stage, or -1. */
+static int32_t raise_easiest(const struct program *x, struct whole *w, const double *now)
 {
 	int32_t best = 0;
 	double count;
@@ -1071,20 +1072,21 @@ static bool raise_easiest(const struct program *x, struct whole *w, const double
 	for (int32_t s = 1; s < x->r->p->nstage; s++)
 		best = w[s].bound < w[best].bound ? s : best;
 	if (w[best].bound > x->bound * (1 + NEAR_ENOUGH))
-		return false;
+		return -1;
 	count = w[best].count + 1;
 	if (count >= (double)x->r->nbody)
-		return false;
+		return -1;
 	begin_whole(x, best, now[best], count - 1 - now[best], &w[best]);
 	w[best].count = count;
-	return true;
+	return best;
 }
 
 /*
- * Stages have whole layers: where a plan in fractions has so many at most, some stages have more than that,
- * as many as there are layers left over. What the easiest of them take is a bound.
+ * Stages have whole layers: where a plan in fractions, `layers`, has so many at most, some stages have more
+ * than that, as many as there are layers left over. What the easiest of them take is a bound. rounds: of a
+ * stage at a time; with none, of the bundles that are there.
  */
-static void round_up(struct program *x, int64_t most, uint64_t limit)
+static void round_up(struct program *x, const double *layers, int rounds, int64_t most, uint64_t limit)
 {
 	struct ap_relax *r = x->r;
 	int32_t nstage = r->p->nstage, n = (int32_t)r->nbody, next = 0;
@@ -1093,7 +1095,7 @@ static void round_up(struct program *x, int64_t most, uint64_t limit)
 	struct whole *w = AP_NEW_N(r->ctx->scratch, struct whole, nstage);
 	struct ap_simplex *lp;
 
-	stage_layers(x, x->center, now);
+	stage_layers(x, layers, now);
 	for (int32_t s = 0; s < nstage; s++)
 		n -= (int32_t)floor(now[s] + slack);
 	if (n < 1) { /* then less may be less */
@@ -1108,19 +1110,25 @@ static void round_up(struct program *x, int64_t most, uint64_t limit)
 	for (int32_t s = 0; s < nstage; s++) {
 		begin_whole(x, s, now[s], slack, &w[s]);
 		go_on(x, lp, s, &w[s], 0, most, limit);
+		w[s].done = rounds == 0;
 	}
 	for (;;) {
 		double bound = easiest(w, nstage, n, &next);
+		int32_t raised;
 
 		x->bound = bound > x->bound ? bound : x->bound;
-		if (next < 0 && n > 1 && raise_easiest(x, w, now)) {
+		raised = next < 0 && n > 1 ? raise_easiest(x, w, now) : -1;
+		if (raised >= 0) {
 			n--;
-			continue;
+			if (rounds > 0)
+				continue;
+			next = raised;
 		}
 		if (next < 0 || in_ticks(x) > most || r->work >= limit || r->bundle.n >= MOST_BUNDLES ||
 			x->row.n >= MOST_KEPT || ap_ctx_stopped(r->ctx))
 			return;
-		go_on(x, lp, next, &w[next], WHOLE_ROUNDS, most, limit);
+		go_on(x, lp, next, &w[next], rounds, most, limit);
+		w[next].done = w[next].done || rounds == 0;
 	}
 }
 
@@ -1197,9 +1205,9 @@ static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint
 	improve(&x, rounds, most, limit);
 	if (x.upper < INFINITY)
 		keep_layers(&x);
-	if (rounds > 0 && r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && x.upper < INFINITY &&
+	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && (rounds == 0 || x.upper < INFINITY) &&
 		in_ticks(&x) <= most)
-		round_up(&x, most, limit);
+		round_up(&x, rounds ? x.center : x.x, rounds ? WHOLE_ROUNDS : 0, most, limit);
 	return in_ticks(&x);
 }
 
