@@ -97,8 +97,8 @@ static void tell(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_de
 	pass->s = 0;
 	for (uint32_t s = 0; s < p->nstage; s++)
 		pass->s += p->stage[s].forward_s + p->stage[s].backward_s;
-	k->dealt = at->dp * at->cp;
-	pass->dealt = at->level > 1 ? k->dealt : 1;
+	k->dealt = ap_decision_dealt(at);
+	pass->dealt = at->level > 1 ? at->dp * at->cp : 1;
 	k->level = at->level;
 	k->by = 0;
 }
@@ -111,10 +111,10 @@ static void tell_layers(const struct ap_layer_problem *q, const struct ap_decisi
 	k->kept_bytes = q->kept_bytes;
 	k->layer_s = q->least_s;
 	k->context_bytes = q->context_bytes;
-	k->dealt = at->dp * at->cp;
+	k->dealt = ap_decision_dealt(at);
 	k->level = at->level;
 	k->by = 0;
-	*pass = (struct pass){q->pass_s, at->level > 1 ? k->dealt : 1};
+	*pass = (struct pass){q->pass_s, at->level > 1 ? at->dp * at->cp : 1};
 }
 
 /* Prices the plan of a point; excess: [stages] by what each stage is too large, where the plan is. */
@@ -332,7 +332,8 @@ static int in_passes(const struct ap_decision_point *p)
 static uint32_t kin_at(struct ap_map *seen, const struct ap_decision_point *p, int64_t mbs, int kind,
 	int level, bool *fresh)
 {
-	const int64_t key[] = {p->tp, p->cp, p->ep, p->etp, mbs, p->mix, kind, p->sp, level};
+	const int64_t key[] = {p->tp, p->cp, p->ep, p->etp, mbs, p->mix, kind, p->sp, level,
+		level ? p->shard : 0};
 
 	return fresh ? ap_map_put(seen, key, sizeof key, fresh) : ap_map_get(seen, key, sizeof key);
 }
@@ -395,7 +396,7 @@ static double holds(const struct ap_decision_point *p, int64_t stage)
 /* No plan of the point needs fewer bytes on the devices of some stage. */
 static double least_bytes(const struct kin *k, const struct ap_decision_point *p)
 {
-	double dealt = (double)(p->dp * p->cp), share = 1, layers = 0;
+	double dealt = (double)ap_decision_dealt(p), share = 1, layers = 0;
 
 	if (p->level > k->level)
 		share = 1 / dealt;
@@ -824,7 +825,7 @@ static bool has_same_stages(const struct ap_decision_point *a, const struct ap_d
 {
 	return a->pp == b->pp && a->vpp == b->vpp && a->scheduler == b->scheduler &&
 		a->micro_batches == b->micro_batches && a->mix == b->mix && a->kind == b->kind &&
-		a->level == b->level;
+		a->level == b->level && a->shard == b->shard;
 }
 
 /* The fastest hybrids of different stages, at most CUTS_TRIED, the best first; returns how many. */

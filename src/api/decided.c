@@ -210,7 +210,8 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 /* What varies among points, as messages name it. */
 #define DIMENSIONS(X) \
 	X(pp, "pp") X(vpp, "v") X(tp, "tp") X(cp, "cp") X(ep, "ep") X(sp, "sp") X(mbs, "mbs") \
-	X(scheduler, "scheduler") X(mix, "recompute") X(level, "level")
+	X(scheduler, "scheduler") X(mix, "recompute") X(level, "level") \
+	X(shard, "shard")
 #define VALUE_OF(field, name) \
 	static int64_t field##_of(const struct ap_decision_point *p) \
 	{ \
@@ -238,6 +239,8 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
 		return ap_points_recompute(&j->space, p);
 	if (dim->of == level_of)
 		return p->level ? ap_arena_printf(ctx->arena, "level%d", p->level) : "none";
+	if (dim->of == shard_of && !p->shard)
+		return p->level ? "all" : "none";
 	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
 }
 
@@ -349,7 +352,8 @@ static const char *given(struct ap_ctx *ctx, const struct ap_settings *set)
 {
 	static const enum ap_setting_id decided[] = {AP_SET_pipeline_stages, AP_SET_pipeline_segments,
 		AP_SET_pipeline_scheduler, AP_SET_micro_batches, AP_SET_recompute,
-		AP_SET_enable_parallel_optimizer, AP_SET_optimizer_level, AP_SET_hybrid, AP_SET_batch};
+		AP_SET_enable_parallel_optimizer, AP_SET_optimizer_level, AP_SET_optimizer_weight_shard_size,
+		AP_SET_hybrid, AP_SET_batch};
 	struct ap_str s;
 
 	ap_str_init(&s, ctx->arena);

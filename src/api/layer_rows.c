@@ -62,21 +62,21 @@ static struct ap_decision_point in_one_stage(const struct ap_layer_table *t,
 {
 	struct ap_decision_point one = {.pp = 1, .vpp = 1, .micro_batches = p->micro_batches, .dp = p->dp,
 		.tp = p->tp, .cp = p->cp, .ep = p->ep, .etp = p->etp, .sp = p->sp, .mbs = p->mbs,
-		.level = p->level, .recompute = t->space->mix[p->mix].kind[kind]};
+		.level = p->level, .shard = p->shard, .recompute = t->space->mix[p->mix].kind[kind]};
 
 	while (ap_scheduler_at((size_t)one.scheduler) != ap_scheduler_find("1f1b"))
 		one.scheduler++;
 	return one;
 }
 
-enum { KEY = 11 };
+enum { KEY = 12 };
 
 static void make_key(const struct ap_layer_table *t, const struct ap_decision_point *p, int kind,
 	int64_t key[KEY])
 {
 	const char *word = t->space->mix[p->mix].kind[kind];
 	const int64_t all[KEY] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs,
-		p->level, ap_map_get_str(t->words, word)};
+		p->level, p->shard, ap_map_get_str(t->words, word)};
 
 	memcpy(key, all, sizeof all);
 }

@@ -56,6 +56,23 @@ static struct ap_choices levels(struct ap_ctx *ctx, const struct ap_settings *se
 	return c;
 }
 
+/* Ranks that a parameter is dealt to; -1: all. */
+static struct ap_choices shards(struct ap_ctx *ctx, const struct ap_settings *set)
+{
+	return choices(ctx, set, AP_SET_optimizer_weight_shard_size, set->optimizer_weight_shard_size);
+}
+
+/* Devices of blocks of links, those of all devices left out. */
+static const int64_t *blocks(struct ap_ctx *ctx, const struct ap_machine *m, size_t *n)
+{
+	int64_t *v = AP_NEW_N(ctx->arena, int64_t, m->nlevel);
+
+	for (int l = 0; l < m->nlevel; l++)
+		if (m->nblock[l] > 1)
+			v[(*n)++] = m->ranks[l];
+	return v;
+}
+
 /* Experts of the graph: the most for each of which a product has a weight of its own; 0: none. */
 static int64_t experts_of(const struct ap_graph *g)
 {
@@ -200,7 +217,8 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		.vpp = choices(ctx, set, AP_SET_pipeline_segments, set->pipeline_segments),
 		.micro_batches = choices(ctx, set, AP_SET_micro_batches, set->micro_batches),
 		.scheduler = schedulers(ctx, set),
-		.level = levels(ctx, set)};
+		.level = levels(ctx, set), .shard = shards(ctx, set)};
+	s->block = blocks(ctx, in->machine, &s->nblock);
 	s->mix = s->language->mix;
 	if (s->most_cp < 1)
 		s->most_cp = 1;
@@ -268,6 +286,9 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	if (p->level)
 		ap_points_give(ctx, out, AP_SET_optimizer_level,
 			ap_arena_printf(ctx->arena, "level%d", p->level));
+	ap_setting_unset(out, AP_SET_optimizer_weight_shard_size);
+	if (p->shard)
+		ap_points_give(ctx, out, AP_SET_optimizer_weight_shard_size, NUMBER(ctx, p->shard));
 	ap_str_init(&h, ctx->arena);
 	ap_str_addf(&h, "dp=%" PRId64 ",tp=%" PRId64, p->dp, p->tp);
 	if (p->cp > 1)
@@ -309,7 +330,7 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 
 static const enum ap_setting_id decided[] = {AP_SET_pipeline_stages, AP_SET_pipeline_segments,
 	AP_SET_pipeline_scheduler, AP_SET_micro_batches, AP_SET_recompute, AP_SET_enable_parallel_optimizer,
-	AP_SET_optimizer_level, AP_SET_hybrid};
+	AP_SET_optimizer_level, AP_SET_optimizer_weight_shard_size, AP_SET_hybrid};
 
 bool ap_points_decide(enum ap_setting_id id)
 {
@@ -429,5 +450,7 @@ const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *
 	ap_str_addf(&s, " recompute=%s", ap_points_recompute(space, p));
 	if (p->level)
 		ap_str_addf(&s, " level%d", p->level);
+	if (p->shard)
+		ap_str_addf(&s, " shard=%" PRId64, p->shard);
 	return s.s;
 }

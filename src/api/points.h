@@ -42,7 +42,7 @@ const char *ap_points_recompute(const struct ap_decision_space *s, const struct 
 /* Gives a setting the text that was decided, whatever it was before. */
 void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_id id, const char *text);
 
-/* "dp=16 tp=4 pp=8 v=2 mbs=1 micro-batches=96 interleaved recompute=selective level1": what was decided. */
+/* "dp=16 tp=4 pp=8 v=2 mbs=1 micro-batches=96 interleaved recompute=none level1 shard=2": what is decided */
 const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *space,
 	const struct ap_decision_point *p);
 

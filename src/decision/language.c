@@ -16,21 +16,27 @@
 #define STATES (1 << 1)
 #define GRADIENTS (1 << 2)
 #define WEIGHTS (1 << 3)
+#define DEALT (STATES | GRADIENTS | WEIGHTS)
 #define ANY_LEVEL (WHOLE | STATES | GRADIENTS | WEIGHTS)
 
 /* GPipe is left out where 1F1B runs: it takes as long and holds more. */
 static const struct ap_executor_language languages[] = {
-	{"mindspore", TURNS, ANY_LEVEL, LISTS, .uneven = true, .sums = true, .fills = true},
-	{"mindspore-semi-auto", TURNS, ANY_LEVEL, LISTS, .uneven = true, .fills = true},
-	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, LISTS, .uneven = true, .fills = true},
-	{"mindformers", TURNS, ANY_LEVEL, LISTS, .uneven = true, .sums = true, .fills = true},
+	{"mindspore", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true, .fills = true},
+	{"mindspore-semi-auto", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .fills = true},
+	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true,
+		.fills = true},
+	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true,
+		.fills = true},
 	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, .uneven = true, .sums = true, .whole_rounds = true,
 		.experts_by_sequence = true},
-	{"megatron", TURNS, ANY_LEVEL, BLOCK, .uneven = true, .sums = true, .whole_rounds = true,
-		.experts_by_sequence = true},
-	{"torchtitan", TORCH, GRADIENTS | WEIGHTS, ALIKE, .sums_whole = true, .uneven = true, .sums = true, .fills = true,
+	/* --num-distributed-optimizer-instances */
+	{"megatron", TURNS, ANY_LEVEL, BLOCK, .groups = STATES, .groups_of_dense = true, .uneven = true,
+		.sums = true, .whole_rounds = true, .experts_by_sequence = true},
+	/* data_parallel_replicate_degree */
+	{"torchtitan", TORCH, GRADIENTS | WEIGHTS, ALIKE, .groups = DEALT, .groups_of_samples = true,
+		.groups_of_dense = true, .sums_whole = true, .uneven = true, .sums = true, .fills = true,
 		.whole_rounds = true},
-	{"generic", TORCH, ANY_LEVEL, LISTS, .uneven = true, .sums = true},
+	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true},
 };
 
 const struct ap_executor_language *ap_executor_language_at(size_t i)

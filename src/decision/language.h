@@ -22,7 +22,10 @@ struct ap_executor_language {
 	const char *schedulers[4]; /* that it runs, NULL-terminated; of one segment and of several */
 	unsigned levels; /* of dealt parameters, a bit each: 1 << 0 nothing is dealt, .. 1 << 3 weights too */
 	struct ap_recompute_mix mix[AP_MIXES]; /* without kinds: none */
-	bool sums_whole; /* gradients of a pipeline are dealt after its last micro-batch, whatever the level */
+	unsigned groups; /* levels at which groups of ranks may each have all of a parameter, a bit each */
+	bool groups_of_samples; /* but not beside cp */
+	bool groups_of_dense; /* nor beside ep */
+	bool sums_whole; /* gradients of a pipeline are dealt after its last micro-batch, at any level */
 	bool uneven; /* parts of a pipeline may have unequal numbers of layers */
 	bool sums; /* that they are dealt (sp) */
 	bool fills; /* a pipeline has at least as many micro-batches as stages */

@@ -61,6 +61,44 @@ static bool runs(const struct ap_decision_space *s, size_t row, const struct ap_
 	return !sched->refuses((int32_t)p->pp, (int32_t)p->vpp, p->micro_batches);
 }
 
+int64_t ap_decision_dealt(const struct ap_decision_point *p)
+{
+	int64_t all = p->dp * p->cp;
+
+	return p->shard && p->shard < all ? p->shard : all;
+}
+
+/* May groups of so many ranks each have all of a parameter? */
+static bool is_group(const struct ap_decision_space *s, const struct ap_decision_point *p, int64_t ranks)
+{
+	const struct ap_executor_language *l = s->language;
+	int64_t all = p->dp * p->cp;
+
+	return ranks > 1 && ranks < all && all % ranks == 0 && l->groups >> p->level & 1 &&
+		!(l->groups_of_samples && p->cp > 1) && !(l->groups_of_dense && p->ep > 1);
+}
+
+static void each_group(const struct emitting *e, struct ap_decision_point *p)
+{
+	const struct ap_decision_space *s = e->s;
+	bool all = !p->level || s->shard.n == 0;
+
+	for (size_t i = 0; i < s->shard.n; i++)
+		all |= s->shard.v[i] < 0 || s->shard.v[i] >= p->dp * p->cp;
+	p->shard = 0;
+	if (all)
+		e->emit(e->user, p);
+	for (size_t i = 0; p->level && i < (s->shard.n ? s->shard.n : s->nblock); i++) {
+		int64_t ranks = s->shard.n ? s->shard.v[i] : s->block[i] % p->tp ? 0 : s->block[i] / p->tp;
+
+		if (!is_group(s, p, ranks))
+			continue;
+		p->shard = ranks;
+		e->emit(e->user, p);
+	}
+	p->shard = 0;
+}
+
 static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_decision_space *s = e->s;
@@ -97,7 +135,7 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 							(s->language->experts_by_sequence && s->experts &&
 							p->tp > 1 && !sp))
 							continue;
-						e->emit(e->user, p);
+						each_group(e, p);
 					}
 		}
 	}

@@ -22,6 +22,9 @@ struct ap_decision_space {
 	struct ap_choices pp, vpp, dp, tp, cp, ep, etp, sp, mbs, micro_batches;
 	struct ap_choices scheduler; /* rows of schedulers.def; n 0: those of the language */
 	struct ap_choices level; /* 0: nothing is dealt; 1 to 3; n 0: those of the language */
+	struct ap_choices shard; /* ranks that a parameter is dealt to, -1: all; n 0: see below */
+	size_t nblock;
+	const int64_t *block; /* [nblock] devices of a server, and of other blocks of links */
 	size_t nmix;
 	const struct ap_recompute_mix *mix;
 	bool by_layer; /* kinds of recomputation, and layers of each part, may be decided layer by layer */
@@ -35,6 +38,7 @@ struct ap_decision_point {
 	int64_t dp, tp, cp, ep, etp, mbs;
 	int scheduler; /* row of schedulers.def */
 	int level;
+	int64_t shard; /* ranks that a parameter is dealt to; 0: all that hold the same */
 	bool sums_whole; /* gradients are dealt after the last micro-batch, whatever the level */
 	int mix; /* index in the space's */
 	int kind; /* of all layers, of the mix; -1: any of them */
@@ -51,9 +55,15 @@ struct ap_decision_point {
  * many as the scheduler takes. Where parts may be uneven, neither has to divide. What is decided layer by
  * layer is a point without a kind, unless the scheduler splits backward passes, or layers are fewer than
  * parts.
+ * Parameters are dealt to all ranks that hold the same, or to those of them in one block of links, where
+ * that is less: groups between two blocks pay for the outer links, and hold more. So there are at most
+ * 1 + nblock times the points.
  * O(points * divisors).
  */
 void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 	void (*emit)(void *user, const struct ap_decision_point *p), void *user);
+
+/* Ranks that a parameter is dealt to, where parameters are dealt. */
+int64_t ap_decision_dealt(const struct ap_decision_point *p);
 
 #endif

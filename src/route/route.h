@@ -45,8 +45,8 @@ struct ap_route {
 	bool cp_even; /* it deals a causal sequence so that each rank has as much work */
 	bool vocabulary_parallel; /* it computes the loss of a vocabulary that may be cut, unless told */
 	bool relays; /* it may send tokens once to each server that has experts of them: DeepEP */
-	bool fsdp2; /* parameters are dealt as torch's FSDP2 does: without a pipeline each micro-batch gathers them
-	             * and deals its gradients; in one, gradients are dealt after the last micro-batch */
+	bool fsdp2; /* parameters are dealt as torch's FSDP2 does: without a pipeline each micro-batch gathers
+	             * them and deals its gradients; in one, gradients are dealt after the last one */
 	bool degrees; /* it takes degrees of parallelism only, not the cut of an operator */
 	ap_route_fn *fix; /* decides operators that do not depend on the search; NULL: none */
 	ap_route_fn *complete; /* decides all, once those with a parameter are held; NULL: the executor

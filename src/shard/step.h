@@ -119,8 +119,8 @@ struct ap_step {
 	int64_t shard_size; /* ranks an optimizer shard is dealt to; -1: all that hold the slice */
 	int optimizer_level; /* 1: weights and states are dealt; 2: gradients too; 3: weights are gathered
 	                        anew for each use */
-	bool gathers_each; /* at level 2 weights are gathered for each micro-batch, and kept until its backward
-	                      pass; else once a step */
+	bool gathers_each; /* at level 2 weights are gathered for each micro-batch, and kept until its
+	                      backward pass; else once a step */
 	bool sums_whole; /* gradients stay whole until the last micro-batch, whatever the level */
 	int64_t deal_whole; /* data_parallel's own: devices that whole parameters are dealt to, one after the
 	                       other, each of which updates and broadcasts its own; 0: not */

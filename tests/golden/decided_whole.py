@@ -9,6 +9,7 @@ where one is what was decided, it takes as long. The same graph with other names
 has the same step. So has that with its operators in another order but for ORDER, since the simulation runs what is
 ready at once as the file has it. AP_CASES: graphs (30); AP_SEED.
 """
+import itertools
 import json
 import os
 import random
@@ -113,6 +114,10 @@ VEE = ("torchtitan", "generic")
 LEVELS = {"torchtitan": [2, 3], "mindspeed": [0, 1]}
 
 
+GROUPS = {"megatron": [1], "torchtitan": [2, 3], "mindspeed": []}  # levels; groups of ranks each have all of a parameter
+DENSE = ("megatron", "torchtitan")  # but not beside dealt experts
+
+
 def divisors(n):
     return [d for d in range(1, n + 1) if n % d == 0]
 
@@ -151,16 +156,28 @@ def combinations(layers, batch, experts, devices, executor):
                                        "mbs": batch // dp // m}, m, scheduler
 
 
-def words_of(executor, layers, batch, experts, devices):
+def groups(executor, degrees, level, server):
+    """Ranks that parameters are dealt to; 0: all that hold the same. Others are those inside a server."""
+    yield 0
+    if level in GROUPS.get(executor, [1, 2, 3]) and not (executor in DENSE and degrees["ep"] > 1):
+        ranks = server // degrees["tp"] if server and server % degrees["tp"] == 0 else 1
+        if 1 < ranks < degrees["dp"] and degrees["dp"] % ranks == 0:
+            yield ranks
+
+
+def words_of(executor, layers, batch, experts, devices, server):
     for degrees, m, scheduler in combinations(layers, batch, experts, devices, executor):
-        for kind in KINDS.get(executor, ["none", "selective", "full"]):
-            for level in LEVELS.get(executor, [0, 1, 2, 3]):
+        for kind, level in itertools.product(KINDS.get(executor, ["none", "selective", "full"]),
+                                             LEVELS.get(executor, [0, 1, 2, 3])):
+            for shard in groups(executor, degrees, level, server):
                 words = ["--hybrid", ",".join(f"{k}={n}" for k, n in degrees.items() if k != "etp" or
                                             n != degrees["tp"]), "--micro-batches", str(m),
                          "--pipeline-scheduler", scheduler, "--recompute", kind]
                 if level:
                     words += ["--enable-parallel-optimizer", "--optimizer-level", f"level{level}"]
-                told = {**degrees, "m": m, "scheduler": scheduler, "kind": kind, "level": level}
+                if shard:
+                    words += ["--optimizer-weight-shard-size", str(shard)]
+                told = {**degrees, "m": m, "scheduler": scheduler, "kind": kind, "level": level, "shard": shard}
                 yield words, told
 
 
@@ -168,7 +185,7 @@ def decided_of(joint):
     """What was decided, with keys as above; None where it says more than these."""
     if "layers=" in joint["decided"] or re.search(r"recompute=\S*:", joint["decided"]):
         return None  # lists, which are no combination
-    got = {"ep": 1, "vpp": 1, "sp": 0, "level": 0, "scheduler": "1f1b"}
+    got = {"ep": 1, "vpp": 1, "sp": 0, "level": 0, "shard": 0, "scheduler": "1f1b"}
     for word in joint["decided"].split():
         key, equals, value = word.partition("=")
         if not equals:
@@ -208,12 +225,15 @@ def look_at(rng, folder, number):
     executor = rng.choice(["generic", "megatron", "mindspeed", "mindspore", "mindformers", "torchtitan"])
     chip = "ascend910b" if executor.startswith("mind") else rng.choice(["a100-80", "h100-80"])
     devices = rng.choice([2, 4, 4, 6, 8])
+    server = rng.choice([0, 2, 4])
     machine = [file, "--device-num", str(devices), "--chip", chip, "--executor", executor]
+    if server:
+        machine += ["--devices-per-server", str(server)]
     batches = []
     if not layers:  # rows are samples there; a few micro-batches of them
         batches = ["--micro-batches", "1,2,4"]
     what = f"case {number}: {layers} layers, {experts} experts, batch {batch}, {' '.join(machine[1:])}"
-    todo = [t for t in words_of(executor, layers, batch, experts, devices) if layers or t[1]["m"] in (1, 2, 4)]
+    todo = [t for t in words_of(executor, layers, batch, experts, devices, server if server < devices else 0) if layers or t[1]["m"] in (1, 2, 4)]
     if len(todo) > most:
         return 0
     with ThreadPoolExecutor(2) as pool:

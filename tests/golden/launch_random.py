@@ -408,7 +408,9 @@ class Decided(Case):
         self.asked = ["--batch", str(r.choice([32, 48, 96, 192]))]
         self.asked += r.choice([[], [], ["--pipeline-stages", "2..4"], ["--pipeline-stages", "4", "--pipeline-segments", "2,3"],
                                 ["--micro-batches", "6|12"], ["--optimizer-level", "level1" if self.executor == "mindspeed" else "level1,level3"]])
+        self.asked += r.choice([[], ["--optimizer-weight-shard-size", "2"]])
         self.asked += ["--memory", r.choice(["2GB", "2200MB", "2500MB", "4GB"])]
+        self.server = str(r.choice([2, 4, self.number]))
 
     def devices(self):
         return self.number
@@ -416,6 +418,7 @@ class Decided(Case):
     def options(self):
         words = super().options()
         words[words.index("--memory") + 1] = self.asked[-1]
+        words[words.index("--devices-per-server") + 1] = self.server
         return words
 
     def words(self):
@@ -428,7 +431,7 @@ class Decided(Case):
         self.dp, self.tp, self.cp, self.ep, self.pp, self.v, self.mbs, self.m = (
             int(said.get(k, 1)) for k in ("dp", "tp", "cp", "ep", "pp", "v", "mbs", "micro-batches"))
         self.sp, self.again = int(said.get("sp", 0)), said["recompute"]
-        self.etp = int(said.get("etp", 0))
+        self.etp, self.shards = int(said.get("etp", 0)), int(said.get("shard", 0))
         self.level = int((re.search(r"level(\d)", plan["joint"]["decided"]) or "00")[1])
 
 
