@@ -80,8 +80,8 @@ static size_t count(const struct ap_settings *set, bool decided)
 }
 
 /* Picks combination `number`: the values of the last setting change first. */
-static void pick(struct ap_arena *arena, const struct ap_settings *from, const struct ap_hybrid_space *hybrids,
-	bool decided, size_t number, struct ap_settings *set)
+static void pick(struct ap_arena *arena, const struct ap_settings *from,
+	const struct ap_hybrid_space *hybrids, bool decided, size_t number, struct ap_settings *set)
 {
 	*set = *from;
 	for (int i = AP_SET_COUNT - 1; i >= 0; i--) {
@@ -115,7 +115,8 @@ static const char *label(struct ap_ctx *ctx, const struct ap_settings *asked, co
 		if (!is_several(asked, i) &&
 			!(i == AP_SET_pipeline_segments && ap_points_turn(asked)))
 			continue;
-		ap_str_addf(&s, "%s%s %s", s.len ? ", " : "", row->key, ap_setting_text(ctx->arena, row, set));
+		ap_str_addf(&s, "%s%s %s", s.len ? ", " : "", row->key,
+			ap_setting_text(ctx->arena, row, set));
 		if (list)
 			list[(*n)++] = (struct ap_setting){row->key, ap_setting_json(ctx->arena, row, set)};
 	}
@@ -137,7 +138,8 @@ static void add_nearest(struct ap_ctx *ctx, const struct ap_settings *set, const
 		bool again = false;
 
 		for (uint32_t i = 0; i < d->n; i++)
-			if (!met[i] && d->trial[i].verdict == AP_DECISION_FITS && d->trial[i].step_s <= most_s &&
+			if (!met[i] && d->trial[i].verdict == AP_DECISION_FITS &&
+				d->trial[i].step_s <= most_s &&
 				(next == AP_NONE || d->trial[i].step_s < d->trial[next].step_s))
 				next = i;
 		if (next == AP_NONE)

@@ -114,7 +114,8 @@ const double *ap_cut_bound(struct ap_ctx *ctx, const struct ap_settings *set, co
 
 		of[i] = ap_map_put(seen, key, sizeof key, &fresh);
 		if (fresh)
-			AP_PUSH(ctx->arena, pairs, ((struct pair){.pp = p->pp, .micro_batches = p->micro_batches}));
+			AP_PUSH(ctx->arena, pairs,
+				((struct pair){.pp = p->pp, .micro_batches = p->micro_batches}));
 		pairs.v[of[i]].turns |= has_turns(p);
 	}
 	for (size_t i = 0; i < pairs.n; i++)

@@ -363,7 +363,8 @@ static void narrow_hybrid(struct ap_ctx *ctx, const struct ap_hybrid_space *h, s
 	static const struct {
 		enum ap_hybrid_key key;
 		const char *usual;
-	} keys[] = {{AP_HYBRID_TP, "tp=1"}, {AP_HYBRID_CP, "cp=1"}, {AP_HYBRID_EP, "ep=1"}, {AP_HYBRID_SP, "sp=0"}};
+	} keys[] = {{AP_HYBRID_TP, "tp=1"}, {AP_HYBRID_CP, "cp=1"}, {AP_HYBRID_EP, "ep=1"},
+		{AP_HYBRID_SP, "sp=0"}};
 
 	for (size_t i = 0; i < AP_COUNT(keys); i++)
 		if (!h->given[keys[i].key])
@@ -388,8 +389,8 @@ enum ap_status ap_points_narrow(struct ap_ctx *ctx, const struct ap_settings *se
 			: (id == AP_SET_pipeline_segments && ap_points_turn(set)) ||
 			(id == AP_SET_micro_batches && h.given[AP_HYBRID_MBS]);
 
-		if (ap_setting_given(set, id) || open || id == AP_SET_hybrid || id == AP_SET_optimizer_level ||
-			(id == AP_SET_enable_parallel_optimizer &&
+		if (ap_setting_given(set, id) || open || id == AP_SET_hybrid ||
+			id == AP_SET_optimizer_level || (id == AP_SET_enable_parallel_optimizer &&
 			ap_setting_given(set, AP_SET_optimizer_level)))
 			continue;
 		ap_points_give(ctx, out, id, id == AP_SET_pipeline_scheduler && turns ? "1f1b,interleaved"

@@ -25,10 +25,10 @@ bool ap_points_decide(enum ap_setting_id id);
 bool ap_points_turn(const struct ap_settings *set);
 
 /*
- * The settings with what is not given as a search has it, so that nothing but what is auto, or has several
- * values, is left to be decided, and ap_points_turn(). Hybrids stand for cuts that are searched, or given. Keys
- * that a --hybrid does not name are 1, but for what --hybrid auto leaves open. AP_USAGE, reported, if --hybrid
- * cannot be read.
+ * The settings with what is not given as a search has it, so that nothing but what is auto, or has
+ * several values, is left to be decided, and ap_points_turn(). Hybrids stand for cuts that are
+ * searched, or given. Keys that a --hybrid does not name are 1, but for what --hybrid auto leaves
+ * open. AP_USAGE, reported, if --hybrid cannot be read.
  */
 enum ap_status ap_points_narrow(struct ap_ctx *ctx, const struct ap_settings *set, struct ap_settings *out);
 

@@ -542,7 +542,8 @@ enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, 
 	if (uses & (AP_FOR_plan | AP_FOR_search))
 		return AP_OK;
 	for (int i = 0; i < AP_SET_COUNT; i++)
-		if (o->among[i] && ap_setting_at(i)->uses & uses && !strchr(o->name[i], ' ')) /* it is not implied */
+		if (o->among[i] && ap_setting_at(i)->uses & uses &&
+			!strchr(o->name[i], ' ')) /* it is not implied */
 			(void)ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 				"%s: %s takes one value; plan and search decide among several",
 				ap_setting_said(ctx, o, (enum ap_setting_id)i), who);

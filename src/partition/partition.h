@@ -115,7 +115,8 @@ const char *ap_partition_fault(const struct ap_partition *p);
 int64_t ap_partition_layers(const struct ap_partition *p); /* of all runs */
 int64_t ap_partition_body(const struct ap_partition *p); /* that count */
 
-/* Layers of the body that part q has at least; that the parts before it have together: of q = parts, all. O(1). */
+/* Layers of the body that part q has at least; that the parts before it have together: of q = parts, all.
+ * O(1). */
 int64_t ap_partition_least(const struct ap_partition *p, int32_t q);
 int64_t ap_partition_least_before(const struct ap_partition *p, int32_t q);
 

@@ -203,7 +203,8 @@ static bool counts_are_legal(const struct brute *b)
 	for (int32_t q = 0; q < b->npart; q++) {
 		int64_t n = b->first[q + 1] - b->first[q];
 
-		if (n < ap_partition_least(b->p, q) || (b->p->counts == AP_COUNTS_EQUAL && n * b->npart != b->nbody) ||
+		if (n < ap_partition_least(b->p, q) ||
+			(b->p->counts == AP_COUNTS_EQUAL && n * b->npart != b->nbody) ||
 			(b->p->counts == AP_COUNTS_GIVEN && n != b->p->count[q]))
 			return false;
 	}

@@ -344,7 +344,8 @@ static bool try_numbers(struct solving *s, uint32_t degree, int64_t *number)
 		s->bound = best.value >= 0 && best.value < s->bound ? best.value : s->bound;
 		return true;
 	}
-	if (s->p->counts != AP_COUNTS_FREE || ap_partition_least_before(s->p, s->npart) > ap_partition_body(s->p))
+	if (s->p->counts != AP_COUNTS_FREE ||
+		ap_partition_least_before(s->p, s->npart) > ap_partition_body(s->p))
 		return false;
 	given.counts = AP_COUNTS_GIVEN;
 	given.count = n;

@@ -451,11 +451,12 @@ static void add_tries(struct ap_str *out, const struct ap_tries *tries)
 	char buf[32];
 
 	if (tries->among)
-		ap_str_addf(out, "\nthe fastest of %" PRIu32 " combination%s of settings, by their hybrids; of "
-			"these the fastest plan is taken, step and memory:\n", tries->among,
+		ap_str_addf(out, "\nthe fastest of %" PRIu32 " combination%s of settings, by their hybrids; "
+			"of these the fastest plan is taken, step and memory:\n", tries->among,
 			tries->among > 1 ? "s" : "");
 	else
-		ap_str_add(out, "\ncombinations of settings, of which the fastest is taken, step and memory:\n");
+		ap_str_add(out, "\ncombinations of settings, of which the fastest is taken, step and "
+			"memory:\n");
 	for (size_t i = 0; i < tries->n; i++) {
 		const struct ap_tried *t = &tries->v[i];
 
