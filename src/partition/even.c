@@ -83,6 +83,7 @@ static void add_part(const struct evening *e, int32_t stage, int32_t segment, co
 		t[AP_TIME_FORWARD] += r->forward_s;
 		t[AP_TIME_BACKWARD] += r->backward_s;
 		t[AP_TIME_WEIGHT] += e->p->scheduler->splits ? r->weight_s : 0;
+		t[AP_TIME_BESIDE] += r->beside_s;
 		t[AP_TIME_EXCHANGE] += r->exchange_s;
 		t[AP_TIME_UPDATE] += r->update_s;
 		s->kept += r->kept_bytes;
@@ -91,6 +92,9 @@ static void add_part(const struct evening *e, int32_t stage, int32_t segment, co
 		s->temporary = r->temporary_bytes > s->temporary ? r->temporary_bytes : s->temporary;
 	}
 	s->time_s += t[AP_TIME_FORWARD] + t[AP_TIME_BACKWARD] + t[AP_TIME_WEIGHT];
+	if (e->p->objective == AP_OBJECTIVE_STEP)
+		s->time_s += fmax(0, t[AP_TIME_BESIDE] - t[e->p->scheduler->splits ? AP_TIME_WEIGHT
+			: AP_TIME_BACKWARD]);
 	for (int i = 0; ticks && i < AP_TIMES; i++)
 		ticks[q].t[i] = (int64_t)(t[i] / TICK_S);
 }

@@ -517,7 +517,7 @@ static bool keep_path(struct ap_lattice *l, int64_t times, int64_t room)
 static void path_weights(struct ap_lattice *l, int32_t (*w)[AP_COSTS])
 {
 	memset(w, 0, (size_t)l->npart * sizeof *w);
-	ap_replay_path(l->replay, l->time, l->send, l->back, l->queues, &l->path);
+	ap_replay_path(l->replay, l->send, l->back, l->queues, &l->path);
 	l->work += ap_replay_steps(l->replay);
 	for (int32_t q = 0; q < l->npart; q++) {
 		for (int k = 0; k < AP_TIMES; k++)

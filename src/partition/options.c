@@ -55,6 +55,8 @@ static double row_s(const struct ap_partition *p, const struct ap_partition_row 
 		return r->backward_s;
 	case AP_TIME_WEIGHT:
 		return p->scheduler->splits ? r->weight_s : 0;
+	case AP_TIME_BESIDE:
+		return r->beside_s;
 	case AP_TIME_EXCHANGE:
 		return r->exchange_s;
 	default:
@@ -99,7 +101,8 @@ static double most_s(const struct ap_options *c)
 
 			if (!x->absent)
 				most = fmax(most,
-					(double)p->nmicro * (x->forward_s + x->backward_s + x->weight_s) +
+					(double)p->nmicro * (x->forward_s + x->backward_s + x->weight_s +
+						x->beside_s) +
 					x->exchange_s + x->update_s);
 		}
 		sum += most * (double)p->run[r].count;

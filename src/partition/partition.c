@@ -253,7 +253,7 @@ static const char *kinds_fault(const struct judging *j, int32_t *at)
 
 struct load { /* of a part: sums of its layers */
 	struct ap_pass_times time;
-	double exchange_s, update_s;
+	double beside_s, busy_s, exchange_s, update_s; /* busy: passes of one micro-batch */
 	int64_t kept, late, weights, temporary;
 };
 
@@ -261,6 +261,7 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 {
 	const struct ap_partition_degree *d = &j->p->degree[j->plan->degree[stage_of(j, q)]];
 	bool last = q + 1 == j->npart;
+	double *last_s;
 	int64_t from, to;
 
 	*l = (struct load){.time.send_s = last ? 0 : d->send_s};
@@ -273,6 +274,7 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 		l->time.forward_s += r->forward_s;
 		l->time.backward_s += r->backward_s;
 		l->time.weight_s += j->p->scheduler->splits ? r->weight_s : 0;
+		l->beside_s += r->beside_s;
 		l->exchange_s += r->exchange_s;
 		l->update_s += r->update_s;
 		l->kept += r->kept_bytes;
@@ -280,7 +282,10 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 		l->weights += r->weights_bytes;
 		l->temporary = r->temporary_bytes > l->temporary ? r->temporary_bytes : l->temporary;
 	}
-	l->time.last_backward_s = j->p->scheduler->splits ? l->time.weight_s : l->time.backward_s;
+	l->busy_s = l->time.forward_s + l->time.backward_s + l->time.weight_s;
+	last_s = j->p->scheduler->splits ? &l->time.weight_s : &l->time.backward_s;
+	l->time.last_backward_s = *last_s;
+	*last_s = fmax(*last_s, l->beside_s);
 }
 
 static int64_t fullest(const struct judging *j, const struct ap_pipe *pipe, const struct load *load,
@@ -370,7 +375,7 @@ static void weigh(struct ap_ctx *ctx, const struct judging *j, const struct ap_p
 		for (int32_t c = 0; c < p->nsegment; c++) {
 			const struct load *l = &load[ap_schedule_part(p->scheduler, p->nstage, s, c)];
 
-			stage[s].busy_s += l->time.forward_s + l->time.backward_s + l->time.weight_s;
+			stage[s].busy_s += l->busy_s;
 			stage[s].end_s += l->update_s;
 		}
 		stage[s].memory_bytes = fullest(j, pipe, load, s);

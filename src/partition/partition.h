@@ -25,6 +25,8 @@ struct ap_partition_row { /* one layer of a class, in one degree and one kind */
 	bool absent; /* the class does not run like this */
 	double forward_s, backward_s, weight_s; /* of one micro-batch; backward with what it computes again;
 	                                           weight: 0 unless the scheduler splits */
+	double beside_s; /* beside the backward (weight) pass, but for the last one of its part: it takes as
+	                    long as its layers' passes, or as these, whichever is more */
 	double exchange_s; /* of its gradients, in a stream of the stage: behind those of the parts before it,
 	                      in the order of the parts' last backward (weight) passes, from the start of its
 	                      part's on */

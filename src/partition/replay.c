@@ -9,8 +9,11 @@
 
 #define NOWHERE (-1)
 
+enum { LAST = AP_PASS_WEIGHT + 1, LENGTHS }; /* the last of a part's passes that make gradients of weights */
+
 struct step { /* a pass, and the delivery of what it gives */
 	int32_t part, pass, stage;
+	int32_t length; /* of the part's: by pass, or LAST */
 	int32_t need, give; /* arrivals; NOWHERE */
 	int32_t link; /* that the delivery takes; NOWHERE: at once */
 	bool back; /* it is a gradient's */
@@ -30,6 +33,8 @@ struct ap_replay {
 	int32_t last_home; /* the last step with a delivery on that link */
 	int64_t there, home; /* what they share; 0: nothing */
 	int64_t returned; /* when that has come back */
+	int64_t (*length)[LENGTHS]; /* [part] of the last run; and of: */
+	int64_t *plain, *beside; /* [part] the pass that makes gradients of weights; what runs beside it */
 	int64_t *start, *exchanged; /* [part] of this step; end of the exchange */
 	int64_t *begun; /* [part] paths of a bundle that come to the start of this step */
 	int64_t *free, *link, *arrived, *end; /* [stage] [link] [arrival] [step] */
@@ -67,7 +72,8 @@ static struct step step_of(struct ordering *o, int32_t stage, const struct ap_sc
 {
 	struct ap_replay *r = o->r;
 	int32_t part = ap_schedule_part(o->s, r->nstage, stage, slot->segment), to;
-	struct step x = {.part = part, .pass = slot->pass, .stage = stage, .need = NOWHERE, .give = NOWHERE,
+	struct step x = {.part = part, .pass = slot->pass, .length = slot->pass, .stage = stage,
+		.need = NOWHERE, .give = NOWHERE,
 		.link = NOWHERE, .back = slot->pass != AP_PASS_FORWARD};
 
 	if (slot->pass == AP_PASS_WEIGHT)
@@ -140,6 +146,8 @@ static void connect(struct ap_replay *r, struct ap_ctx *ctx)
 		if (final[x->part] == (int32_t)i)
 			turn[x->stage * r->nsegment + nturn[x->stage]++] = x->part;
 	}
+	for (int32_t q = 0; q < r->npart; q++)
+		r->step[final[q]].length = LAST;
 	r->last = last;
 	r->final = final;
 	r->turn = turn;
@@ -188,6 +196,9 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	r->arrived = AP_NEW_N(arena, int64_t, narrival);
 	r->maker = AP_NEW_N(arena, int32_t, narrival);
 	r->end = AP_NEW_N(arena, int64_t, nstep);
+	r->length = ap_arena_alloc(arena, (size_t)r->npart, sizeof *r->length);
+	r->plain = AP_NEW_N(arena, int64_t, r->npart);
+	r->beside = AP_NEW_N(arena, int64_t, r->npart);
 	r->start = AP_NEW_N(arena, int64_t, r->npart);
 	r->exchanged = AP_NEW_N(arena, int64_t, r->npart);
 	r->begun = AP_NEW_N(arena, int64_t, r->npart);
@@ -227,7 +238,7 @@ static int64_t exchange(struct ap_replay *r, int32_t stage, const struct ap_tick
 		int32_t q = r->turn[stage * r->nsegment + i];
 		int64_t ticks = time[q].t[AP_TIME_EXCHANGE];
 
-		r->start[q] = r->end[r->final[q]] - time[q].t[r->finishing];
+		r->start[q] = r->end[r->final[q]] - r->length[q][LAST];
 		if (ticks > 0)
 			now = (r->start[q] > now ? r->start[q] : now) + ticks;
 		r->exchanged[q] = now;
@@ -259,6 +270,20 @@ static int64_t come_back(const struct ap_replay *r, const int64_t *send, const i
 	return now + r->home;
 }
 
+/* Lengths of passes. */
+static void measure(struct ap_replay *r, const struct ap_ticks *time)
+{
+	for (int32_t q = 0; q < r->npart; q++) {
+		int64_t *usual = &r->length[q][r->finishing];
+
+		for (int k = 0; k < LAST; k++)
+			r->length[q][k] = time[q].t[k];
+		r->length[q][LAST] = r->plain[q] = *usual;
+		r->beside[q] = time[q].t[AP_TIME_BESIDE];
+		*usual = r->beside[q] > *usual ? r->beside[q] : *usual;
+	}
+}
+
 /* As a link is used in the order of its stage's passes, what is sent in no time neither waits nor delays. */
 int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
 	const int64_t *send_back)
@@ -269,6 +294,7 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 	memset(r->link, 0, (size_t)r->nlink * sizeof *r->link);
 	if (r->link_there != NOWHERE)
 		r->link[r->link_there] = r->there;
+	measure(r, time);
 	for (uint32_t i = 0; i < r->nstep; i++) {
 		const struct step *x = &r->step[i];
 		int64_t now = r->free[x->stage], ticks;
@@ -277,7 +303,7 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 			now = r->arrived[x->need];
 		if ((int32_t)i == r->opening && r->there > now)
 			now = r->there;
-		now += time[x->part].t[x->pass];
+		now += r->length[x->part][x->length];
 		r->free[x->stage] = r->end[i] = now;
 		if (x->give == NOWHERE)
 			continue;
@@ -351,6 +377,18 @@ static int32_t following_home(struct ap_replay *r, const int64_t *send, const in
 	return sender(r, last_sent(r, send, send_back), send, send_back, queues, out);
 }
 
+/* Does something take longer beside the step's pass? */
+static bool is_beside(const struct ap_replay *r, const struct step *x)
+{
+	return x->length == r->finishing && r->beside[x->part] > 0;
+}
+
+/* What the step takes, as one of its part's times. */
+static int counted(const struct ap_replay *r, const struct step *x)
+{
+	return is_beside(r, x) && r->beside[x->part] > r->plain[x->part] ? AP_TIME_BESIDE : x->pass;
+}
+
 /* Counts the exchanges that a stage's update waits for. Returns the step at whose start the first of them
  * begins; NOWHERE: it waits for passes alone. */
 static int32_t first_exchanging(const struct ap_replay *r, int32_t stage, struct ap_replay_path *out)
@@ -367,8 +405,8 @@ static int32_t first_exchanging(const struct ap_replay *r, int32_t stage, struct
 	}
 }
 
-void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
-	const int64_t *send_back, bool queues, struct ap_replay_path *out)
+void ap_replay_path(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
+	struct ap_replay_path *out)
 {
 	int32_t stage = 0, at, beside = NOWHERE;
 
@@ -388,10 +426,10 @@ void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int6
 	}
 	while (at != NOWHERE) {
 		const struct step *x = &r->step[at];
-		int64_t start = r->end[at] - time[x->part].t[x->pass];
+		int64_t start = r->end[at] - r->length[x->part][x->length];
 		int32_t before = r->before[at];
 
-		out->pass[x->part][x->pass] += at != beside;
+		out->pass[x->part][counted(r, x)] += at != beside;
 		if (before != NOWHERE && r->end[before] == start)
 			at = before;
 		else if (x->need != NOWHERE && r->arrived[x->need] == start)
@@ -530,7 +568,9 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 		if (r->sends[i] > 0)
 			part_sends(r, i, send, send_back, queues, near, out);
 		n = r->through[i];
-		out->pass[x->part][x->pass] += n;
+		own = is_beside(r, x) ? divide(n, r->plain[x->part], r->beside[x->part], near) : n;
+		out->pass[x->part][x->pass] += own;
+		out->pass[x->part][AP_TIME_BESIDE] += n - own;
 		if (r->final[x->part] == i)
 			n += r->begun[x->part];
 		if (n == 0)

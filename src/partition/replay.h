@@ -14,7 +14,15 @@
 
 struct ap_scheduler;
 
-enum { AP_TIME_FORWARD, AP_TIME_BACKWARD, AP_TIME_WEIGHT, AP_TIME_EXCHANGE, AP_TIME_UPDATE, AP_TIMES };
+enum { /* beside: the pass that makes gradients of weights takes it if that is more, but for the last one */
+	AP_TIME_FORWARD,
+	AP_TIME_BACKWARD,
+	AP_TIME_WEIGHT,
+	AP_TIME_BESIDE,
+	AP_TIME_EXCHANGE,
+	AP_TIME_UPDATE,
+	AP_TIMES
+};
 
 struct ap_ticks { /* of a part */
 	int64_t t[AP_TIMES];
@@ -43,8 +51,8 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 /* The path that ends last in the last run of ap_replay_end(), into the arrays of *out. queues: a send that
  * waited for another one counts that too, which is a path of all plans unless a send takes time in some of
  * them and none in others; else the path begins with such a send. O(slots). */
-void ap_replay_path(struct ap_replay *r, const struct ap_ticks *time, const int64_t *send,
-	const int64_t *send_back, bool queues, struct ap_replay_path *out);
+void ap_replay_path(struct ap_replay *r, const int64_t *send, const int64_t *send_back, bool queues,
+	struct ap_replay_path *out);
 
 #define AP_REPLAY_FLOW (INT64_C(1) << 24) /* paths in a bundle of them */
 

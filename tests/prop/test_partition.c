@@ -167,7 +167,7 @@ static void tighten(struct pipeline *x, struct ap_ctx *ctx, uint64_t *seed)
 	}
 }
 
-/* Exchanges of gradients, and what the first and the last part share; by a state of its own, so that problems without them stay as they are. Some classes
+/* What runs beside passes, and what the first and the last part share; by a state of its own, so that problems without them stay as they are. Some classes
  * have none, and kinds of a class mostly the same. */
 static void pick_streams(struct pipeline *x, uint64_t own)
 {
@@ -184,6 +184,9 @@ static void pick_streams(struct pipeline *x, uint64_t own)
 				x->row[c][d * x->p.nkind + k].exchange_s = alike ? one_s
 					: some_seconds(x, &seed);
 		}
+	for (uint32_t c = 0; c < x->p.nclass && random_below(&seed, 2); c++)
+		for (uint32_t i = 0; i < x->p.ndegree * x->p.nkind; i++)
+			x->row[c][i].beside_s = some_seconds(x, &seed) * 3;
 	if (random_below(&seed, 2))
 		x->p.shared = (struct ap_partition_shared){some_seconds(x, &seed) * 3,
 			random_below(&seed, 3) ? some_seconds(x, &seed) * 3 : 0};

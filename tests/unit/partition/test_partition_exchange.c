@@ -138,6 +138,31 @@ START_TEST(what_parts_share_is_sent_once)
 }
 END_TEST
 
+/*
+ * One stage, three micro-batches: forward passes take 2, backward passes 4. Beside all but the last one runs what
+ * takes 5, so the step takes 3 * 2 + 5 + 5 + 4.
+ */
+START_TEST(what_runs_beside_makes_passes_longer)
+{
+	struct ap_partition_row row = {.forward_s = 1, .backward_s = 2, .beside_s = 2.5};
+	const struct ap_partition_class cls = {"block", &row};
+	static const struct ap_partition_run run = {0, 2, AP_AT_BODY};
+	struct ap_partition p = problem("1f1b", 1, 1, 3, &cls, &run, 1);
+	const struct ap_partition_budget budget = {0};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_partition_choice c;
+
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 20);
+	ck_assert_double_eq(c.worth.stage[0].busy_s, 6);
+	ck_assert_double_eq(ap_partition_bound(&ctx, &p), 20);
+	row.beside_s = 1.5;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 18);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* Replays end when the checker says so, and the path that ends last takes as long; it is a path of all times. */
 START_TEST(replays_exchange_as_the_checker_does)
 {
@@ -179,6 +204,7 @@ START_TEST(replays_exchange_as_the_checker_does)
 			row[q] = (struct ap_partition_row){.forward_s = (double)time[q].t[AP_TIME_FORWARD],
 				.backward_s = (double)time[q].t[AP_TIME_BACKWARD],
 				.weight_s = (double)time[q].t[AP_TIME_WEIGHT],
+				.beside_s = (double)time[q].t[AP_TIME_BESIDE],
 				.exchange_s = (double)time[q].t[AP_TIME_EXCHANGE],
 				.update_s = (double)time[q].t[AP_TIME_UPDATE]};
 			cls[q] = (struct ap_partition_class){"", &row[q]};
@@ -200,7 +226,7 @@ START_TEST(replays_exchange_as_the_checker_does)
 		ap_replay_share(r, (int64_t)p.shared.send_s, (int64_t)p.shared.send_back_s);
 		end = ap_replay_end(r, time, send, back);
 		ck_assert_double_eq(worth.step_s, (double)end);
-		ap_replay_path(r, time, send, back, true, &path);
+		ap_replay_path(r, send, back, true, &path);
 		sum = length = path.once;
 		for (int32_t q = 0; q < n; q++) {
 			sum += path.send[q] * send[q] + path.send_back[q] * back[q];
