@@ -123,6 +123,7 @@ static void add_block(const struct ap_step *step, const struct ap_block_cost *c,
 
 	r->forward_s += c->forward_s;
 	r->backward_s += c->backward_s + c->weight_s;
+	r->beside_s += c->collectives_s;
 	r->exchange_s += step->exchange_behind ? 0 : c->least_exchange_s;
 	r->update_s += c->update_s + c->least_gather_s + (step->exchange_behind ? c->least_exchange_s : 0);
 	r->kept_bytes += c->kept_bytes;
@@ -155,6 +156,22 @@ static int64_t passed_on(struct ap_ctx *ctx, const struct ap_plan *p)
 		if (p->blocks->layer[b] >= 0 && bytes[b] > most)
 			most = bytes[b];
 	return most;
+}
+
+/* Where reductions of dealt gradients are left to run beside other blocks, a pass may have to wait for its
+ * collectives. What is behind the layers comes first in it: they begin after it at the earliest. */
+static void lay_beside(const struct ap_block_cost *cost, uint32_t nblock, struct ap_partition_row *row,
+	uint32_t nlayer)
+{
+	struct ap_partition_row *last = &row[nlayer + AP_LAYERS_LAST];
+	bool left = false;
+
+	for (uint32_t b = 0; b < nblock; b++)
+		left = left || cost[b].left_s > 0;
+	for (uint32_t i = 0; i < nlayer + AP_LAYERS_ENDS && !left; i++)
+		row[i].beside_s = 0;
+	if (left && last->backward_s > last->beside_s)
+		last->beside_s = last->backward_s;
 }
 
 /* Makes the rows of an entry. AP_LIMIT without a report if layers are no blocks of their own. */
@@ -193,6 +210,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		row_of[b] = (uint32_t)layer;
 		add_block(&in.step, &cost[b], &e->row[layer]);
 	}
+	lay_beside(cost, plan.blocks->n, e->row, t->fold->nkept);
 	e->made = (struct ap_layer_rows){.row = e->row, .passed_bytes = passed_on(ctx, &plan),
 		.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers};
 	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);

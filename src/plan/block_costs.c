@@ -13,7 +13,7 @@
 
 /* What makes blocks equal; without padding. */
 struct key {
-	double forward_s, backward_s, weight_s, left_s, update_s;
+	double forward_s, backward_s, weight_s, left_s, collectives_s, update_s;
 	int64_t kept, late, once, again, temporary, fixed, shared;
 	uint32_t nlayer, noperator;
 };
@@ -33,6 +33,8 @@ static void add_passes(const struct ap_whole_step *w, struct ap_block_cost *out)
 
 				*s = b->own_s;
 				c->left_s += b->left_s;
+				if (pass == (w->maker.splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD))
+					c->collectives_s = b->collectives_s;
 			}
 		}
 }
@@ -179,8 +181,8 @@ static void count_layers(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_
 
 static uint32_t class_of(struct ap_map *classes, const struct ap_block_cost *c)
 {
-	const struct key key = {c->forward_s, c->backward_s, c->weight_s, c->left_s, c->update_s,
-		c->kept_bytes, c->late_bytes, c->once_bytes, c->again_bytes, c->temporary_bytes,
+	const struct key key = {c->forward_s, c->backward_s, c->weight_s, c->left_s, c->collectives_s,
+		c->update_s, c->kept_bytes, c->late_bytes, c->once_bytes, c->again_bytes, c->temporary_bytes,
 		c->static_bytes, c->shared_bytes, c->nlayer, c->noperator};
 
 	return ap_map_put(classes, &key, sizeof key, NULL);

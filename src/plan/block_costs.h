@@ -26,6 +26,8 @@ struct ap_block_cost {
 	double forward_s, backward_s, weight_s; /* of a micro-batch, beside no exchange of gradients */
 	double left_s; /* of a micro-batch's reductions of dealt gradients: runs beside the next block, and
 	                  adds to the backward (weight) pass of a part whose pass ends with this block */
+	double collectives_s; /* of a micro-batch's backward (weight) pass, these reductions included: one
+	                         after the other, so a part's pass takes no less than its blocks' */
 	int64_t kept_bytes; /* held by a micro-batch from its forward pass on */
 	int64_t late_bytes; /* and beside them from its backward pass to its pass for weights */
 	int64_t once_bytes; /* activations made once a step */

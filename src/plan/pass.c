@@ -86,6 +86,7 @@ static double collective(struct running *r, enum ap_event_kind kind, uint32_t in
 	r->comm = start + time_s;
 	r->awaited = awaited ? r->comm : r->awaited;
 	r->run->communication_s += time_s;
+	r->block.collectives_s += time_s;
 	record(r, AP_STREAM_COMMUNICATION, kind, index, sub, start, r->comm);
 	return r->comm;
 }

@@ -35,6 +35,7 @@ struct ap_pass_sample { /* memory from at_s on, less that held at the start of t
 struct ap_pass_block { /* a block of the pass */
 	uint32_t block;
 	double span_s;
+	double collectives_s; /* of all its collectives, and redistributions, one after the other */
 	double own_s, left_s; /* what the next block waits for, and reductions of dealt gradients behind it,
 	                         which only the span of the last block has */
 	int64_t most_bytes, net_bytes; /* as of the run, less what was held at the start of the block */

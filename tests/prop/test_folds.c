@@ -247,6 +247,7 @@ static void check_block(const char *what, const struct ap_block_cost *got, const
 	check_same(what, "backward", got->backward_s, want->backward_s);
 	check_same(what, "weight", got->weight_s, want->weight_s);
 	check_same(what, "left", got->left_s, want->left_s);
+	check_same(what, "collectives", got->collectives_s, want->collectives_s);
 	check_same(what, "update", got->update_s, want->update_s);
 	check_bytes(what, "kept", got->kept_bytes, want->kept_bytes);
 	check_bytes(what, "late", got->late_bytes, want->late_bytes);

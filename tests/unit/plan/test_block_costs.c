@@ -73,7 +73,7 @@ static const struct ap_block_cost *like(const struct ap_plan *p, const struct ap
 }
 
 struct sums {
-	double forward_s, backward_s;
+	double forward_s, backward_s, collectives_s;
 	int64_t fixed, shared, kept, again, temporary;
 };
 
@@ -100,6 +100,7 @@ static void add_part(const struct ap_plan *p, const struct ap_block_cost *const 
 		if (p->blocks->part[b] == part) {
 			backward_s += block[b]->backward_s;
 			weight_s += block[b]->weight_s;
+			s->collectives_s += block[b]->collectives_s;
 		}
 	s->forward_s += forward_s;
 	s->backward_s += backward_s + weight_s + left_s;
@@ -124,6 +125,7 @@ static void holds(const struct ap_plan *p, const struct ap_block_cost *const *bl
 			"stage %d: forward %.17g, expected %.17g", (int)stage, sums.forward_s, s->forward_s);
 		ck_assert_msg(fabs(sums.backward_s - s->backward_s) <= (exact ? 0 : 1e-12) * s->backward_s,
 			"stage %d: backward %.17g, expected %.17g", (int)stage, sums.backward_s, s->backward_s);
+		ck_assert(sums.collectives_s <= s->backward_s * (1 + 1e-12));
 		ck_assert_int_eq(sums.fixed + sums.shared, s->memory.weights + s->memory.gathered + s->memory.gradients +
 			s->memory.optimizer);
 		ck_assert_int_eq(sums.kept, s->memory.activations);
@@ -159,7 +161,7 @@ START_LOOP_TEST(layers_take_the_same_in_other_stages, AP_COUNT(cases))
 	struct ap_plan a, b;
 	const struct ap_block_cost *like_it[TOS] = {NULL}, **first;
 	uint32_t nlayer = 0;
-	bool left = false;
+	bool left = false, some;
 
 	open_cut(m, m->one, &f, &a);
 	open_cut(m, m->other, &g, &b);
@@ -171,6 +173,10 @@ START_LOOP_TEST(layers_take_the_same_in_other_stages, AP_COUNT(cases))
 	for (uint32_t k = 0; k < b.blocks->n; k++)
 		left |= other[k].left_s > 0;
 	ck_assert(left == (m->level > 1));
+	/* Layers that are cut have some in their backward pass, but none in one for weights. */
+	some = left || (m->of.hybrid.tp > 1 && !b.step->pipe->scheduler->splits);
+	for (uint32_t k = 0; k < b.blocks->n; k++)
+		ck_assert(other[k].layer < 0 || (other[k].collectives_s > 0) == some);
 	holds(&b, found, !left);
 	for (uint32_t k = 0; k < b.blocks->n; k++)
 		found[k] = like(&a, one, &b, k);
