@@ -44,8 +44,8 @@ struct sharing { /* parameters that first and last stage use */
 	double exchange_s;
 };
 
-/* Bytes of a tensor as the users in a row deal it, the least of them; 0: there are none. */
-static int64_t read_bytes(const struct sharing *x, const struct ap_tensor *t, uint32_t row, bool *trained)
+/* Elements of a tensor as the users in a row deal it, the least of them; 0: there are none. */
+static int64_t read_elements(const struct sharing *x, const struct ap_tensor *t, uint32_t row, bool *trained)
 {
 	int64_t least = 0;
 
@@ -53,12 +53,12 @@ static int64_t read_bytes(const struct sharing *x, const struct ap_tensor *t, ui
 		ap_id node = t->use[u].node;
 		uint32_t k = t->use[u].operand;
 		const struct ap_plan *p = x->p;
-		int64_t bytes = ap_local_bytes(&p->graph->node[node].bound.in[k], p->task[node].in[k].batch,
+		int64_t n = ap_local_elements(&p->graph->node[node].bound.in[k], p->task[node].in[k].batch,
 			&p->op[node].place, p->step);
 
 		if (x->row_of[p->blocks->of[node]] != row)
 			continue;
-		least = least == 0 || bytes < least ? bytes : least;
+		least = least == 0 || n < least ? n : least;
 		*trained = *trained || p->task[node].in[k].grad;
 	}
 	return least;
@@ -87,19 +87,22 @@ static void share(struct sharing *x, struct ap_pricer *pricer)
 
 	for (ap_id i = 0; i < g->ntensor; i++) {
 		const struct ap_tensor *t = &g->tensor[i];
+		const struct ap_step *step = x->p->step;
 		bool trained = false, unused = false;
 		int64_t first, last;
 
 		if (t->kind != AP_TENSOR_PARAM || t->nuse < 2)
 			continue;
-		first = read_bytes(x, t, x->first, &unused);
-		last = read_bytes(x, t, x->last, &trained);
+		first = read_elements(x, t, x->first, &unused);
+		last = read_elements(x, t, x->last, &trained);
 		if (first == 0 || last == 0)
 			continue;
-		x->there += first < last ? first : last;
+		first = first < last ? first : last;
+		x->there += first * ap_dtype_bytes(t->shape.dtype);
 		if (!trained)
 			continue;
-		x->back += first < last ? first : last;
+		x->back += first * ap_dtype_bytes(step->executor == AP_EXECUTOR_GENERIC
+			? ap_gradient_wire(t->shape.dtype, step) : t->shape.dtype);
 		x->exchange_s += exchange_s(x, pricer, t);
 	}
 }
