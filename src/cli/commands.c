@@ -14,6 +14,7 @@
 #include "api/convert.h"
 #include "api/decided.h"
 #include "api/model.h"
+#include "api/operator_cuts.h"
 #include "api/planning.h"
 #include "api/points.h"
 #include "api/relax.h"
@@ -132,7 +133,7 @@ static enum ap_status decide(struct ap_run *run, struct ap_sources *src, struct 
 	*use = AP_FOR_evaluate;
 	ap_points_settings(&run->ctx, set, &decision->space, &decision->trial[decision->best].point, decided);
 	*report = told = ap_decided_report(&run->ctx, all);
-	if (st == AP_OK && ap_decide_cuts(&run->ctx, set, src, decision, decided, &step_s, &trial)) {
+	if (st == AP_OK && ap_operator_cuts_search(&run->ctx, set, src, decision, decided, &step_s, &trial)) {
 		*use = AP_FOR_search;
 		told->cuts_s = step_s;
 		told->decided = ap_points_words(&run->ctx, &decision->space, &decision->trial[trial].point);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/operator_cuts.h"
+
+#include <inttypes.h>
+
+#include "api/points.h"
+#include "base/arena.h"
+#include "base/attempt.h"
+#include "base/diag.h"
+#include "route/route.h"
+
+enum { CUTS_TRIED = 3 }; /* settings under which cuts are searched */
+#define CUTS_NEAR 1.1 /* their best hybrids take so many times the best of all at most */
+#define CUTS_WORK (INT64_C(1) << 32)
+
+struct cutting {
+	struct ap_ctx ctx;
+	const struct ap_settings *set;
+	const struct ap_sources *src;
+	double step_s; /* 0: no plan was found */
+};
+
+static void search_cuts(void *user)
+{
+	struct cutting *c = user;
+	struct ap_ctx quiet = ap_diag_apart(&c->ctx);
+	struct ap_inputs in;
+	struct ap_plan plan;
+	enum ap_status st;
+
+	if (ap_inputs_make(&quiet, c->set, c->src, AP_FOR_search, &in) != AP_OK ||
+		ap_inputs_give(&quiet, c->set, c->src, AP_FOR_search, &in) != AP_OK)
+		return;
+	st = ap_inputs_plan(&quiet, &in, NULL, &plan, NULL);
+	if (st == AP_OK || st == AP_STOPPED)
+		c->step_s = plan.prediction.step_time_s;
+}
+
+/* Do hybrids differ in nothing but degrees inside a stage? */
+static bool has_same_stages(const struct ap_decision_point *a, const struct ap_decision_point *b)
+{
+	return a->pp == b->pp && a->vpp == b->vpp && a->scheduler == b->scheduler &&
+		a->micro_batches == b->micro_batches && a->mix == b->mix && a->kind == b->kind &&
+		a->level == b->level && a->shard == b->shard;
+}
+
+/* The fastest hybrids of different stages, at most CUTS_TRIED, the best first; returns how many. */
+static uint32_t find_nearest(const struct ap_decision *d, uint32_t at[CUTS_TRIED])
+{
+	double most_s = d->trial[d->best].step_s * CUTS_NEAR;
+	uint32_t n = 0;
+
+	for (; n < CUTS_TRIED; n++) {
+		uint32_t next = AP_NONE;
+
+		for (uint32_t i = 0; i < d->n; i++) {
+			const struct ap_decision_trial *t = &d->trial[i];
+			bool met = t->verdict != AP_DECISION_FITS || t->step_s > most_s;
+
+			for (uint32_t k = 0; k < n && !met; k++)
+				met = has_same_stages(&t->point, &d->trial[at[k]].point);
+			if (!met && (next == AP_NONE || t->step_s < d->trial[next].step_s))
+				next = i;
+		}
+		if (next == AP_NONE)
+			break;
+		at[n] = next;
+	}
+	return n;
+}
+
+bool ap_operator_cuts_search(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	const struct ap_decision *d, struct ap_settings *out, double *step_s, uint32_t *trial)
+{
+	const struct ap_route *route = ap_route_at((size_t)set->executor);
+	double best_s = d->trial[d->best].step_s;
+	uint32_t at[CUTS_TRIED], n;
+	bool found = false;
+
+	if (route->degrees || route->complete || set->hybrid || set->parallel_mode != AP_MODE_AUTO_PARALLEL)
+		return false;
+	ap_ctx_phase(ctx, "cutting");
+	n = find_nearest(d, at);
+	for (uint32_t k = 0; k < n && !ap_ctx_stopped(ctx); k++) {
+		struct ap_settings *o = AP_NEW(ctx->arena, struct ap_settings);
+		struct cutting c = {.ctx = *ctx, .set = o, .src = src};
+		struct ap_arena *made;
+
+		ap_points_settings(ctx, set, &d->space, &d->trial[at[k]].point, o);
+		ap_setting_unset(o, AP_SET_hybrid);
+		o->memory = d->usable_bytes;
+		if (!ap_setting_given(set, AP_SET_work_limit))
+			ap_points_give(ctx, o, AP_SET_work_limit,
+				ap_arena_printf(ctx->arena, "%" PRId64, CUTS_WORK));
+		c.ctx.phase = NULL;
+		if (!ap_attempt_apart(&c.ctx, search_cuts, NULL, &c, &made))
+			continue;
+		ap_arena_destroy(made);
+		if (c.step_s > 0 && c.step_s < best_s) {
+			best_s = *step_s = c.step_s;
+			*out = *o;
+			*trial = at[k];
+			found = true;
+		}
+	}
+	return found;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/rounds.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+
+double ap_rounds_best_s(const struct ap_rounds *r)
+{
+	return r->best == AP_NONE ? INFINITY : r->trial[r->best].step_s;
+}
+
+void ap_rounds_offer(struct ap_rounds *r, uint32_t i)
+{
+	const struct ap_decision_trial *t = &r->trial[i];
+
+	if (t->verdict == AP_DECISION_FITS && (r->best == AP_NONE || t->step_s < r->trial[r->best].step_s ||
+		(t->step_s <= r->trial[r->best].step_s && i < r->best)))
+		r->best = i;
+}
+
+/* Judges a trial by what is known of its kin. False: it is out. */
+static bool judge(const struct ap_rounds *r, uint32_t i)
+{
+	struct ap_decision_trial *t = &r->trial[i];
+	int32_t by;
+	double needed = ap_kins_least_bytes(r->kins, i, r->trial, &by);
+
+	if (r->prune && needed > (double)r->usable_bytes) {
+		t->verdict = AP_DECISION_TOO_LARGE;
+		t->by = by;
+		if (t->step != AP_TRIAL_NEW && t->memory_bytes == 0)
+			t->memory_bytes = (int64_t)ceil(needed);
+	} else if (r->timed) {
+		t->bound_s = fmax(t->bound_s, ap_kins_least_s(r->kins, i, r->trial));
+	}
+	if (t->verdict == AP_DECISION_OPEN && r->prune && t->bound_s >= ap_rounds_best_s(r))
+		t->verdict = AP_DECISION_BOUNDED;
+	return t->verdict == AP_DECISION_OPEN;
+}
+
+struct candidates { /* the least so far, by bounds */
+	struct ap_round *round;
+	double bound_s[AP_ROUND];
+};
+
+static void put(struct candidates *c, uint32_t i, double bound_s)
+{
+	struct ap_round *r = c->round;
+	uint32_t place = r->n;
+
+	while (place > 0 && bound_s < c->bound_s[place - 1])
+		place--;
+	if (place == AP_ROUND)
+		return;
+	r->n += r->n < AP_ROUND;
+	for (uint32_t m = r->n - 1; m > place; m--) {
+		r->at[m] = r->at[m - 1];
+		c->bound_s[m] = c->bound_s[m - 1];
+	}
+	r->at[place] = i;
+	c->bound_s[place] = bound_s;
+}
+
+/* New ones that may be fastest; of kin of which nothing is known one each. */
+static void pick_new(struct ap_ctx *ctx, const struct ap_rounds *r, struct ap_round *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	bool *met = AP_NEW_N(ctx->scratch, bool, ap_kins_count(r->kins));
+	struct candidates list = {.round = out};
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct ap_decision_trial *t = &r->trial[i];
+		enum ap_kin_turn turn;
+
+		if (t->verdict != AP_DECISION_OPEN || !judge(r, i) || t->step != AP_TRIAL_NEW)
+			continue;
+		turn = ap_kins_turn(r->kins, i, r->trial);
+		if (turn == AP_KIN_WAITS || (turn == AP_KIN_FIRST && met[ap_kins_of(r->kins, i)]))
+			continue;
+		met[ap_kins_of(r->kins, i)] = true;
+		put(&list, i, t->bound_s);
+	}
+	ap_arena_release(ctx->scratch, mark);
+}
+
+/* Those with which this step was done last, and which may have a plan that is faster than the best. */
+static void pick_open(const struct ap_rounds *r, enum ap_trial_step step, struct ap_round *out)
+{
+	struct candidates list = {.round = out};
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct ap_decision_trial *t = &r->trial[i];
+
+		if (t->point.kind < 0 && t->step == step && t->bound_s < ap_rounds_best_s(r) &&
+			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
+			put(&list, i, t->bound_s);
+	}
+}
+
+bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out)
+{
+	out->n = 0;
+	pick_new(ctx, r, out);
+	for (enum ap_trial_step step = AP_TRIAL_LOOKED; out->n == 0 && step < AP_TRIAL_DEALT; step++)
+		pick_open(r, step, out);
+	return out->n > 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which trials of a decision come next, in rounds whose size does not depend on threads: first all are
+ * looked at that may be fastest by what their kin tells, then those that are still open are bounded,
+ * then dealt; the least bound first. What is learnt in a round counts from the next one on.
+ */
+#ifndef AP_API_ROUNDS_H
+#define AP_API_ROUNDS_H
+
+#include "api/kin.h"
+#include "api/trial.h"
+
+#define AP_ROUND 16 /* trials */
+
+struct ap_rounds {
+	uint32_t n;
+	struct ap_decision_trial *trial; /* [n] */
+	struct ap_kins *kins; /* of these */
+	uint32_t best; /* the fastest that fits; AP_NONE: none does yet */
+	int64_t usable_bytes; /* of a device */
+	bool prune; /* normally true: trials that cannot fit, or be fastest, are left out */
+	bool timed; /* passes add up to a bound: two may not run as one */
+};
+
+struct ap_round {
+	uint32_t n, at[AP_ROUND]; /* trials */
+};
+
+/* Picks a round, and closes trials that what is known shows to be out. False: nothing is left to do.
+ * O(trials * kin that differ in micro-batches or recomputation). */
+bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out);
+
+/* Step of the best; INFINITY: there is none yet. */
+double ap_rounds_best_s(const struct ap_rounds *r);
+
+/* Takes trial i for the best if it fits and is faster, or as fast and before it. */
+void ap_rounds_offer(struct ap_rounds *r, uint32_t i);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/trial.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/points.h"
+#include "api/settle.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "partition/even.h"
+#include "plan/make.h"
+
+enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
+#define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
+#define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
+#define DEAL_GAP 1e-3
+
+struct trying {
+	struct ap_ctx *ctx;
+	const struct ap_trial_case *c;
+	struct ap_decision_trial *trial;
+	struct ap_trial_yield *yield;
+};
+
+/* Prices the plan of a point; excess: [stages] by what each stage is too large, where the plan is. */
+static void price(struct trying *t, const struct ap_decision_point *point, int64_t *excess)
+{
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_inputs in;
+	struct ap_settings o;
+	struct ap_plan plan;
+	struct ap_plan_maker *maker;
+	bool fits;
+
+	ap_points_settings(ctx, t->c->set, t->c->space, point, &o);
+	ap_settings_check(ctx, &o);
+	t->trial->verdict = AP_DECISION_REFUSED;
+	if (ap_diag_status(ctx->diag) != AP_OK ||
+		ap_inputs_make(ctx, &o, t->c->src, AP_FOR_evaluate, &in) != AP_OK ||
+		ap_inputs_give(ctx, &o, t->c->src, AP_FOR_evaluate, &in) != AP_OK)
+		return;
+	t->yield->priced++;
+	maker = ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, t->c->usable_bytes);
+	ap_plan_sketch_in(maker, ctx->arena, in.counts, &plan);
+	t->trial->memory_bytes = plan.prediction.memory.total;
+	fits = t->trial->memory_bytes <= t->c->usable_bytes;
+	t->trial->verdict = fits ? AP_DECISION_FITS : AP_DECISION_TOO_LARGE;
+	if (fits)
+		t->trial->step_s = plan.prediction.step_time_s;
+	for (uint32_t s = 0; excess && s < plan.nstage; s++)
+		excess[s] = plan.stage[s].memory.total - t->c->usable_bytes;
+	if (point->kind >= 0)
+		ap_kin_tell_plan(ctx, &plan, point, &t->yield->told);
+}
+
+/* Prices what a plan of the layers comes to. False: it does not fit. */
+static bool price_dealt(struct trying *t, const struct ap_layer_problem *q,
+	const struct ap_partition_plan *plan, int64_t *excess)
+{
+	struct ap_decision_point point = t->trial->point;
+
+	ap_layer_problem_say(t->ctx, q, plan, &point);
+	price(t, &point, excess);
+	if (t->trial->verdict == AP_DECISION_TOO_LARGE) {
+		t->trial->verdict = AP_DECISION_OPEN;
+		return false;
+	}
+	t->trial->point = point;
+	return true;
+}
+
+/* Stages that are too large are dealt less, by what the layers' figures leave out. */
+static void give_room(struct ap_layer_problem *q, const int64_t *excess, int64_t *fixed)
+{
+	for (int32_t s = 0; s < q->p.nstage; s++)
+		fixed[s] += excess[s] > 0 ? excess[s] : 0;
+}
+
+static void begin(struct trying *t, struct ap_layer_problem *q, int64_t **fixed, int64_t **excess)
+{
+	*fixed = ap_arena_memdup(t->ctx->arena, q->p.fixed_bytes, (size_t)q->p.nstage * sizeof **fixed);
+	*excess = AP_NEW_N(t->ctx->arena, int64_t, q->p.nstage);
+	q->p.fixed_bytes = *fixed;
+}
+
+/* Prices layers that are dealt evenly, all in the leanest kind. */
+static void price_leanest(struct trying *t, const struct ap_layer_problem *q)
+{
+	struct ap_decision_point point = t->trial->point;
+
+	point.recompute = q->p.kind[q->p.nkind - 1];
+	price(t, &point, NULL);
+	if (t->trial->verdict == AP_DECISION_FITS)
+		t->trial->point = point;
+	else
+		t->trial->verdict = AP_DECISION_OPEN;
+}
+
+/* Learns what the layers of a point take, and prices a plan that comes to mind. */
+static void look(struct trying *t)
+{
+	struct ap_layer_problem q;
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_partition_plan plan;
+	int64_t *fixed, *excess;
+	double step_s;
+
+	if (ap_layer_problem_make(ctx, t->c->rows, t->c->space, &t->trial->point, t->c->usable_bytes,
+		&q) != AP_OK) {
+		t->trial->verdict = AP_DECISION_REFUSED;
+		return;
+	}
+	ap_kin_tell_layers(&q, &t->trial->point, &t->yield->told);
+	begin(t, &q, &fixed, &excess);
+	for (int i = 0; i < MISFITS; i++) {
+		bool fits = ap_partition_even(ctx, &q.p, &plan, &step_s);
+
+		/* Rooms that were given for one plan may be too much for all. */
+		if (!fits && i > 0)
+			price_leanest(t, &q);
+		if (!fits || step_s >= t->c->below_s * NEAR || price_dealt(t, &q, &plan, excess))
+			return;
+		give_room(&q, excess, fixed);
+	}
+	price_leanest(t, &q);
+}
+
+/* Bounds all plans of a point by its layers. */
+static void bound(struct trying *t)
+{
+	struct ap_layer_problem q;
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_decision_trial *trial = t->trial;
+	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
+		t->c->usable_bytes, &q);
+	int64_t lack_bytes;
+
+	assert(st == AP_OK);
+	(void)st;
+	if (trial->verdict == AP_DECISION_FITS && trial->point.pp == 1 &&
+		strcmp(trial->point.recompute, q.p.kind[0]) == 0) {
+		/* Without a pipeline there is no other plan but those that recompute more. */
+		trial->bound_s = trial->step_s;
+		return;
+	}
+	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->c->below_s));
+	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
+		return;
+	lack_bytes = ap_partition_lack(ctx, &q.p);
+	if (lack_bytes > 0)
+		trial->memory_bytes = t->c->usable_bytes + lack_bytes;
+	else
+		price_leanest(t, &q);
+	if (trial->verdict == AP_DECISION_OPEN)
+		trial->verdict = AP_DECISION_TOO_LARGE;
+}
+
+/* Deals the layers of a point as well as they can be, and prices the plan that comes of it. */
+static void deal(struct trying *t)
+{
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_decision_trial *trial = t->trial, before = *trial;
+	const struct ap_partition_budget budget = {.work = DEAL_WORK, .gap = DEAL_GAP,
+		.below = t->c->below_s < INFINITY ? t->c->below_s : 0};
+	struct ap_layer_problem q;
+	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
+		t->c->usable_bytes, &q);
+	int64_t *fixed, *excess;
+
+	assert(st == AP_OK);
+	(void)st;
+	begin(t, &q, &fixed, &excess);
+	for (int i = 0; i < MISFITS; i++) {
+		struct ap_partition_choice choice;
+
+		ap_partition_solve(ctx, &q.p, &budget, &choice);
+		t->yield->work += choice.work;
+		if (i == 0) {
+			trial->bound_s = fmax(trial->bound_s, choice.lower_bound);
+			if (!choice.plan && choice.ended == AP_ENDED_PROVEN)
+				trial->bound_s = fmax(trial->bound_s, budget.below);
+		}
+		if (!choice.plan || price_dealt(t, &q, choice.plan, excess))
+			break;
+		give_room(&q, excess, fixed);
+	}
+	/* What was found at first may be better, as sends are not among the layers' figures. */
+	if (before.verdict == AP_DECISION_FITS &&
+		(trial->verdict != AP_DECISION_FITS || trial->step_s > before.step_s)) {
+		before.bound_s = trial->bound_s;
+		*trial = before;
+	}
+}
+
+void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_decision_trial *trial,
+	struct ap_trial_yield *out)
+{
+	struct trying t = {ctx, c, trial, out};
+
+	*out = (struct ap_trial_yield){0};
+	if (trial->point.kind >= 0)
+		price(&t, &trial->point, NULL);
+	else if (trial->step == AP_TRIAL_NEW)
+		look(&t);
+	else if (trial->step == AP_TRIAL_LOOKED)
+		bound(&t);
+	else
+		deal(&t);
+	trial->step++;
+	if (trial->verdict == AP_DECISION_REFUSED) {
+		trial->why = ap_diag_first_error(ctx->diag);
+		if (!trial->why)
+			trial->why = "no such plan";
+	}
+}
