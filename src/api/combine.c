@@ -166,7 +166,7 @@ static enum ap_status list_decided(struct ap_ctx *ctx, const struct ap_sources *
 
 		pick(ctx->arena, out->asked, NULL, true, i, set);
 		AP_TRY(ap_points_narrow(ctx, set, &narrow));
-		st = ap_decide(ctx, &narrow, src, UINT32_MAX, &d);
+		st = ap_decide(ctx, &narrow, src, NULL, &d);
 		out->stopped |= st == AP_STOPPED;
 		if (st != AP_OK && st != AP_STOPPED)
 			return st;

@@ -59,7 +59,7 @@ static double kernels_s(struct pricing *x, int64_t pp, int64_t micro_batches)
 	return s;
 }
 
-struct pair { /* numbers of several trials */
+struct pair { /* numbers of several points */
 	int64_t pp, micro_batches;
 	bool turns; /* some have stages of several segments, or split backward passes */
 	bool priced;
@@ -97,18 +97,18 @@ static enum ap_status begin(struct pricing *x, const struct ap_settings *set, co
 }
 
 const double *ap_cut_bound(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
-	const struct ap_decision *d)
+	const struct ap_decision_point *point, uint32_t n)
 {
 	struct pricing x = {.ctx = ctx};
 	struct ap_map *seen = ap_map_create(ctx->arena);
-	uint32_t *of = AP_NEW_N(ctx->arena, uint32_t, d->n);
-	double *out = AP_NEW_N(ctx->arena, double, d->n);
+	uint32_t *of = AP_NEW_N(ctx->arena, uint32_t, n);
+	double *out = AP_NEW_N(ctx->arena, double, n);
 	AP_VEC(struct pair) pairs = {0};
 
 	if (begin(&x, set, src) != AP_OK)
 		return NULL;
-	for (uint32_t i = 0; i < d->n; i++) {
-		const struct ap_decision_point *p = &d->trial[i].point;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_decision_point *p = &point[i];
 		const int64_t key[] = {p->pp, p->micro_batches};
 		bool fresh;
 
@@ -132,7 +132,7 @@ const double *ap_cut_bound(struct ap_ctx *ctx, const struct ap_settings *set, co
 		least->kernels_s = fmax(least->kernels_s, kernels_s(&x, least->pp, least->micro_batches));
 		least->priced = true;
 	}
-	for (uint32_t i = 0; i < d->n; i++)
-		out[i] = least_s(&pairs.v[of[i]], has_turns(&d->trial[i].point));
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = least_s(&pairs.v[of[i]], has_turns(&point[i]));
 	return out;
 }

@@ -3,20 +3,21 @@
 #ifndef AP_API_CUT_BOUND_H
 #define AP_API_CUT_BOUND_H
 
-#include "api/decide.h"
+#include "api/request.h"
+#include "decision/space.h"
 
 /* Can plans cut each operator by itself: is the executor told so, and no hybrid asked for? */
 bool ap_cut_bound_asked(const struct ap_settings *set);
 
 /*
- * Seconds that a step takes at least under the settings of each trial of d, whatever the cut of each operator
- * and of the stages: [d->n], in the run arena. Bounded by kernels alone (cost/least.h), on the devices of a
- * stage: the mean stage works on all micro-batches, and where a stage is one segment whose backward passes
- * are not split, each waits for those before it, once. For stages of one number, fewer micro-batches have no
- * longer kernels, so that the first few numbers in that order tell of the others. src, set: as ap_decide()
- * had them. NULL: not known. O(stages + some dozens of micro-batches' numbers) times operators' candidates.
+ * Seconds that a step takes at least under the settings of each of n points, whatever the cut of each
+ * operator and of the stages: [n], in the run arena. Bounded by kernels alone (cost/least.h), on the devices
+ * of a stage: the mean stage works on all micro-batches, and where a stage is one segment whose backward
+ * passes are not split, each waits for those before it, once. Fewer micro-batches on as many devices have no
+ * longer kernels, so that few numbers of them tell of the others. src, set: as ap_decide() had them. NULL:
+ * not known. O(stages + some dozens of micro-batches' numbers) times operators' candidates.
  */
 const double *ap_cut_bound(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
-	const struct ap_decision *d);
+	const struct ap_decision_point *point, uint32_t n);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "api/points.h"
 #include "api/rounds.h"
@@ -14,7 +15,10 @@
 #include "plan/blocks.h"
 
 enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
+#define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
+enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and what is tried of them */
+#define DEAL_BEYOND (UINT64_C(1) << 24) /* work, likewise, of what the executor cannot be told */
 #define DEAL_ALL (UINT64_C(1) << 27) /* work to deal the layers of all points: about a second */
 
 /* The network's layers are runs of operators, each by itself, one behind the other. */
@@ -37,14 +41,77 @@ static bool has_plain_layers(struct ap_ctx *ctx, const struct ap_inputs *in)
 struct listing {
 	struct ap_ctx *ctx;
 	AP_VEC(struct ap_decision_trial) trials;
+	const struct ap_decision *told;
+	const struct ap_recompute_mix *mix; /* of the space */
+	uint32_t near[BEYOND_NEAR]; /* trials of told that differ in degrees, the fastest first */
+	uint32_t nnear;
+	AP_VEC(struct ap_decision_point) all; /* beside what was told */
 };
+
+/* Do points differ in nothing but in how stages are run, dealt and recomputed? */
+static bool has_same_degrees(const struct ap_decision_point *a, const struct ap_decision_point *b)
+{
+	return a->pp == b->pp && a->micro_batches == b->micro_batches && a->dp == b->dp && a->tp == b->tp &&
+		a->cp == b->cp && a->ep == b->ep && a->etp == b->etp;
+}
+
+/* The fastest of what was told, of each degrees one. */
+static void find_near(struct listing *l)
+{
+	while (l->nnear < BEYOND_NEAR) {
+		uint32_t next = AP_NONE;
+
+		for (uint32_t i = 0; i < l->told->n; i++) {
+			const struct ap_decision_trial *t = &l->told->trial[i];
+			bool met = t->verdict != AP_DECISION_FITS;
+
+			for (uint32_t k = 0; k < l->nnear && !met; k++)
+				met = has_same_degrees(&t->point, &l->told->trial[l->near[k]].point);
+			if (!met && (next == AP_NONE || t->step_s < l->told->trial[next].step_s))
+				next = i;
+		}
+		if (next == AP_NONE)
+			return;
+		l->near[l->nnear++] = next;
+	}
+}
+
+static bool is_same_mix(const struct ap_recompute_mix *a, const struct ap_recompute_mix *b)
+{
+	bool same = a->rule == b->rule;
+
+	for (int k = 0; k < AP_MIX_KINDS && same; k++)
+		same = a->kind[k] && b->kind[k] ? strcmp(a->kind[k], b->kind[k]) == 0
+			: a->kind[k] == b->kind[k];
+	return same;
+}
+
+/* Is a point near one that was told, and none of those itself? */
+static bool is_beyond(const struct listing *l, const struct ap_decision_point *p)
+{
+	bool near = false;
+
+	for (uint32_t k = 0; k < l->nnear && !near; k++)
+		near = has_same_degrees(p, &l->told->trial[l->near[k]].point);
+	for (uint32_t i = 0; i < l->told->n && near; i++) {
+		const struct ap_decision_point *o = &l->told->trial[i].point;
+
+		near = !(has_same_degrees(p, o) && p->vpp == o->vpp && p->scheduler == o->scheduler &&
+			p->level == o->level && p->shard == o->shard && p->sp == o->sp &&
+			p->kind == o->kind && is_same_mix(&l->mix[p->mix], &l->told->space.mix[o->mix]));
+	}
+	return near;
+}
 
 static void add(void *user, const struct ap_decision_point *p)
 {
 	struct listing *l = user;
 	struct ap_decision_trial t = {.point = *p, .by = -1};
 
-	AP_PUSH(l->ctx->arena, l->trials, t);
+	if (l->told)
+		AP_PUSH(l->ctx->arena, l->all, *p);
+	if (!l->told || is_beyond(l, p))
+		AP_PUSH(l->ctx->arena, l->trials, t);
 }
 
 struct running { /* a round */
@@ -178,10 +245,13 @@ static enum ap_status no_plan(struct ap_ctx *ctx, const struct ap_decision *j)
 }
 
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, uint32_t most, struct ap_decision *out)
+	const struct ap_sources *src, const struct ap_decision_asked *asked, struct ap_decision *out)
 {
+	const struct ap_decision *told = asked ? asked->told : NULL;
+	uint32_t most = told ? BEYOND_TRIALS : asked && asked->most ? asked->most : UINT32_MAX;
+	uint64_t most_work = told ? DEAL_BEYOND : DEAL_ALL;
 	struct ap_settings base = ap_points_undecided(ctx, set);
-	struct listing list = {.ctx = ctx};
+	struct listing list = {.ctx = ctx, .told = told};
 	struct ap_sources whole = *src, folded;
 	struct ap_layer_fold fold;
 	struct ap_layer_table *rows;
@@ -206,26 +276,33 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->sequence = ap_points_sequence(in.loaded);
 	out->software = in.step.software;
 	out->chip = in.chip;
-	AP_TRY(ap_points_space(ctx, set, src, &in, &out->space));
+	AP_TRY(ap_points_space(ctx, set, src, &in, told != NULL, &out->space));
 	out->space.by_layer = out->space.by_layer && has_plain_layers(ctx, &in);
+	list.mix = out->space.mix;
+	if (told)
+		find_near(&list);
 	ap_decision_each(ctx, &out->space, add, &list);
+	out->all = list.all.v;
+	out->nall = (uint32_t)list.all.n;
 	out->n = (uint32_t)list.trials.n;
 	out->trial = list.trials.v;
 	rows = ap_layer_table_create(ctx, set, &folded, &fold, &out->space);
 	ap_workers_make(ctx, &workers);
 	rounds = (struct ap_rounds){.n = out->n, .trial = list.trials.v, .best = AP_NONE,
+		.below_s = told ? asked->below_s : INFINITY,
 		.kins = ap_kins_make(ctx, &out->space, out->n, out->trial), .prune = set->prune,
 		.usable_bytes = out->usable_bytes,
 		.timed = set->prune && !set->overlap_moe_expert_parallel_comm};
-	c = (struct ap_trial_case){set, &whole, &out->space, rows, out->usable_bytes, INFINITY};
-	for (uint32_t tried = 0; work < DEAL_ALL && tried < most && !ap_ctx_stopped(ctx) &&
+	c = (struct ap_trial_case){set, &whole, &out->space, rows, out->usable_bytes, INFINITY, INFINITY};
+	for (uint32_t tried = 0; work < most_work && tried < most && !ap_ctx_stopped(ctx) &&
 		ap_rounds_next(ctx, &rounds, &round); tried += round.n) {
 		c.below_s = set->prune ? ap_rounds_best_s(&rounds) : INFINITY;
+		c.near_s = told ? c.below_s : c.below_s * NEAR;
 		work += run(ctx, &c, rows, &round, &workers, &rounds, &out->evaluated);
 	}
 	out->best = rounds.best;
 	sum_up(out);
-	if (out->best == AP_NONE)
+	if (out->best == AP_NONE && !told)
 		return no_plan(ctx, out);
 	return out->complete ? AP_OK : AP_STOPPED;
 }

@@ -18,6 +18,8 @@ struct ap_decision {
 	uint32_t best; /* AP_NONE: nothing fits */
 	double bound_s; /* no point has a shorter step */
 	uint32_t evaluated; /* trials that were made */
+	uint32_t nall; /* beyond what was told: points of the language without limits */
+	const struct ap_decision_point *all; /* [nall] */
 	uint32_t count[AP_DECISION_VERDICTS];
 	double headroom; /* per cent of a device's usable memory that stays free */
 	int64_t usable_bytes; /* of a device, less that */
@@ -27,12 +29,24 @@ struct ap_decision {
 	int64_t sequence; /* tokens of a sample; 0: the graph has none */
 };
 
+struct ap_decision_asked {
+	uint32_t most; /* trials that are made; 0: as many as it takes */
+	/*
+	 * What an executor cannot be told, but a language without limits can, near the fastest of a
+	 * decision of what it can be: plans with the degrees, stages and micro-batches of one of these
+	 * that are faster than below_s, in some dozens of trials. NULL: what it can be told.
+	 */
+	const struct ap_decision *told;
+	double below_s;
+};
+
 /*
- * Decides what the settings leave open, and stops once `most` trials are made. AP_INFEASIBLE, reported, if no
- * point fits; AP_STOPPED if it was stopped with a best so far. The result is the same for any number of
- * jobs. O(trials made).
+ * Decides what the settings leave open; asked NULL: all of it. AP_INFEASIBLE, reported, if no point fits;
+ * AP_STOPPED if it was stopped with a best so far. Beyond what was told, bound_s is no bound, and out->best
+ * AP_NONE where nothing faster was found, which is well. The result is the same for any number of jobs.
+ * O(trials made).
  */
 enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, uint32_t most, struct ap_decision *out);
+	const struct ap_sources *src, const struct ap_decision_asked *asked, struct ap_decision *out);
 
 #endif

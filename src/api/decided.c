@@ -181,7 +181,7 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 		enum ap_status st;
 
 		d[i].best = AP_NONE;
-		st = ap_decide(&own, &m.set[i], &m.src[i], UINT32_MAX, &d[i]);
+		st = ap_decide(&own, &m.set[i], &m.src[i], NULL, &d[i]);
 		if (st == AP_STOPPED || st == AP_LIMIT)
 			early = AP_STOPPED;
 		if (st != AP_OK && st != AP_STOPPED) {
@@ -466,7 +466,11 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		.too_large = j->count[AP_DECISION_TOO_LARGE], .refused = j->count[AP_DECISION_REFUSED],
 		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
 	if (ap_cut_bound_asked(set)) {
-		cut_s = ap_cut_bound(ctx, set, &all->src[all->taken], j);
+		struct ap_decision_point *point = AP_NEW_N(ctx->scratch, struct ap_decision_point, j->n);
+
+		for (uint32_t i = 0; i < j->n; i++)
+			point[i] = j->trial[i].point;
+		cut_s = ap_cut_bound(ctx, set, &all->src[all->taken], point, j->n);
 		out->least_hybrid_s = j->bound_s;
 		for (uint32_t i = 0; cut_s && i < j->n; i++)
 			out->bound_s = fmin(out->bound_s, cut_s[i]);
@@ -503,7 +507,8 @@ static void find_hint(void *user)
 	struct ap_ctx quiet = ap_diag_apart(&h->ctx);
 	struct ap_decision d;
 	char takes[32], instead[32];
-	enum ap_status st = ap_decide(&quiet, h->set, h->src, h->most, &d);
+	enum ap_status st = ap_decide(&quiet, h->set, h->src,
+		&(struct ap_decision_asked){.most = h->most}, &d);
 	double step_s;
 	struct ap_str s;
 
@@ -602,6 +607,57 @@ static enum ap_dtype products_type(const struct ap_graph *g)
 	return (enum ap_dtype)most;
 }
 
+struct freeing {
+	struct ap_ctx ctx;
+	const struct ap_decided *all;
+	struct ap_arena *to; /* of the text */
+	double below_s;
+	struct ap_plan_free *out;
+};
+
+static void find_free(void *user)
+{
+	struct freeing *f = user;
+	struct ap_ctx quiet = ap_diag_apart(&f->ctx);
+	const struct ap_decision *told = &f->all->decision[f->all->taken];
+	const struct ap_decision_asked asked = {.told = told, .below_s = f->below_s};
+	const struct ap_settings *set = &f->all->set[f->all->taken];
+	const struct ap_sources *src = &f->all->src[f->all->taken];
+	struct ap_decision d;
+	enum ap_status st = ap_decide(&quiet, set, src, &asked, &d);
+	const double *least_s;
+
+	if ((st != AP_OK && st != AP_STOPPED) || d.nall == told->n)
+		return;
+	least_s = ap_cut_bound(&quiet, set, src, d.all, d.nall);
+	if (ap_ctx_stopped(&f->ctx))
+		return;
+	f->out->executor = told->space.language->route;
+	f->out->bound_s = f->below_s;
+	for (uint32_t i = 0; i < d.nall; i++)
+		f->out->bound_s = fmin(f->out->bound_s, least_s ? least_s[i] : 0);
+	if (d.best == AP_NONE)
+		return;
+	f->out->step_s = d.trial[d.best].step_s;
+	f->out->decided = ap_arena_strdup(f->to, ap_points_words(&quiet, &d.space, &d.trial[d.best].point));
+}
+
+/* What the executor cannot be told, if it is faster. */
+static void look_beyond(struct ap_ctx *ctx, const struct ap_decided *all, double step_s,
+	struct ap_plan_free *out)
+{
+	struct freeing f = {.ctx = *ctx, .all = all, .to = ctx->arena, .below_s = step_s, .out = out};
+	struct ap_arena *made;
+
+	if (!all->decision[all->taken].complete || !all->set[all->taken].prune || ap_ctx_stopped(ctx))
+		return;
+	f.ctx.phase = NULL;
+	if (ap_attempt_apart(&f.ctx, find_free, NULL, &f, &made))
+		ap_arena_destroy(made);
+	else
+		*out = (struct ap_plan_free){0};
+}
+
 void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const struct ap_inputs *in,
 	const struct ap_plan *plan, struct ap_plan_joint *told)
 {
@@ -616,6 +672,7 @@ void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const s
 	if (peak > 0 && work.trained == in->loaded->parameters && plan->prediction.step_time_s > 0)
 		told->mfu = passes * work.products_flop / peak / plan->prediction.step_time_s;
 	told->peak = ap_dtype_name(type);
+	look_beyond(ctx, all, plan->prediction.step_time_s, &told->free);
 }
 
 void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,

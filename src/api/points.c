@@ -179,8 +179,8 @@ static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, str
 	s->mix = mix;
 }
 
-/* What the executor can be told that layers of this graph recompute. */
-static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap_decision_space *s)
+/* What the executor can be told that layers of this graph recompute; free: whatever the graph marks. */
+static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, bool free, struct ap_decision_space *s)
 {
 	const struct ap_recompute_mix *said = s->language->mix;
 	struct ap_recompute_mix *mix = AP_NEW_N(ctx->arena, struct ap_recompute_mix, AP_MIXES);
@@ -189,7 +189,7 @@ static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap
 		size_t n = 0;
 
 		for (size_t k = 0; k < AP_MIX_KINDS && said[i].kind[k]; k++)
-			if (is_sayable(ctx, in, said[i].kind[k]))
+			if (free || is_sayable(ctx, in, said[i].kind[k]))
 				mix[s->nmix].kind[n++] = said[i].kind[k];
 		mix[s->nmix].rule = said[i].rule;
 		s->nmix += n > 0;
@@ -198,7 +198,7 @@ static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, struct ap
 }
 
 enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s)
+	const struct ap_sources *src, const struct ap_inputs *in, bool free, struct ap_decision_space *s)
 {
 	struct ap_choices *keys[AP_HYBRID_KEYS] = {[AP_HYBRID_DP] = &s->dp, [AP_HYBRID_TP] = &s->tp,
 		[AP_HYBRID_CP] = &s->cp, [AP_HYBRID_EP] = &s->ep, [AP_HYBRID_ETP] = &s->etp,
@@ -219,6 +219,8 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		.scheduler = schedulers(ctx, set),
 		.level = levels(ctx, set), .shard = shards(ctx, set)};
 	s->block = blocks(ctx, in->machine, &s->nblock);
+	if (free)
+		s->language = ap_executor_language_free(ctx, s->language);
 	s->mix = s->language->mix;
 	if (s->most_cp < 1)
 		s->most_cp = 1;
@@ -243,7 +245,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 	else if (kinds.n)
 		mix_given(ctx, &set->recompute, 1, s);
 	else
-		find_mixes(ctx, in, s);
+		find_mixes(ctx, in, free, s);
 	s->by_layer = s->by_layer && !s->parts && chain.n > 0 && !set->stage_config &&
 		!set->overlap_moe_expert_parallel_comm;
 	s->uneven = s->language->uneven;

@@ -6,10 +6,11 @@
 #include "api/request.h"
 #include "decision/space.h"
 
-/* What the settings leave open, of a graph that was loaded with ap_points_undecided(). AP_USAGE, reported,
- * if --hybrid cannot be read. */
+/* What the settings leave open, of a graph that was loaded with ap_points_undecided(): of what the executor
+ * can be told or, free, of what a language without limits can. AP_USAGE, reported, if --hybrid cannot be
+ * read. */
 enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_sources *src, const struct ap_inputs *in, struct ap_decision_space *s);
+	const struct ap_sources *src, const struct ap_inputs *in, bool free, struct ap_decision_space *s);
 
 /* The settings without what is to be decided: of one stage, with which graph and machine are made. */
 struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_settings *set);

@@ -7,15 +7,15 @@
 
 double ap_rounds_best_s(const struct ap_rounds *r)
 {
-	return r->best == AP_NONE ? INFINITY : r->trial[r->best].step_s;
+	return r->best == AP_NONE ? r->below_s : r->trial[r->best].step_s;
 }
 
 void ap_rounds_offer(struct ap_rounds *r, uint32_t i)
 {
 	const struct ap_decision_trial *t = &r->trial[i];
 
-	if (t->verdict == AP_DECISION_FITS && (r->best == AP_NONE || t->step_s < r->trial[r->best].step_s ||
-		(t->step_s <= r->trial[r->best].step_s && i < r->best)))
+	if (t->verdict == AP_DECISION_FITS && (t->step_s < ap_rounds_best_s(r) ||
+		(r->best != AP_NONE && t->step_s <= r->trial[r->best].step_s && i < r->best)))
 		r->best = i;
 }
 

@@ -17,6 +17,7 @@ struct ap_rounds {
 	struct ap_decision_trial *trial; /* [n] */
 	struct ap_kins *kins; /* of these */
 	uint32_t best; /* the fastest that fits; AP_NONE: none does yet */
+	double below_s; /* only plans that take less are of interest; INFINITY: all */
 	int64_t usable_bytes; /* of a device */
 	bool prune; /* normally true: trials that cannot fit, or be fastest, are left out */
 	bool timed; /* passes add up to a bound: two may not run as one */
@@ -30,7 +31,7 @@ struct ap_round {
  * O(trials * kin that differ in micro-batches or recomputation). */
 bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out);
 
-/* Step of the best; INFINITY: there is none yet. */
+/* Step of the best; below_s: there is none yet. */
 double ap_rounds_best_s(const struct ap_rounds *r);
 
 /* Takes trial i for the best if it fits and is faster, or as fast and before it. */

@@ -13,7 +13,6 @@
 #include "plan/make.h"
 
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
-#define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
 #define DEAL_GAP 1e-3
 
@@ -120,7 +119,7 @@ static void look(struct trying *t)
 		/* Rooms that were given for one plan may be too much for all. */
 		if (!fits && i > 0)
 			price_leanest(t, &q);
-		if (!fits || step_s >= t->c->below_s * NEAR || price_dealt(t, &q, &plan, excess))
+		if (!fits || step_s >= t->c->near_s || price_dealt(t, &q, &plan, excess))
 			return;
 		give_room(&q, excess, fixed);
 	}

@@ -39,6 +39,7 @@ struct ap_trial_case { /* what all trials of a decision have in common */
 	const struct ap_layer_table *rows;
 	int64_t usable_bytes; /* of a device */
 	double below_s; /* only plans that take less are of interest */
+	double near_s; /* and these, to be told as others */
 };
 
 struct ap_trial_yield {

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/vec.h"
 
 /* SelectiveAC, FullAC. */
@@ -38,6 +39,17 @@ static const struct ap_executor_language languages[] = {
 		.whole_rounds = true},
 	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true},
 };
+
+const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,
+	const struct ap_executor_language *own)
+{
+	struct ap_executor_language *l = AP_NEW(ctx->arena, struct ap_executor_language);
+
+	*l = *ap_executor_language_of("generic");
+	l->route = own->route;
+	l->sums_whole = own->sums_whole;
+	return l;
+}
 
 const struct ap_executor_language *ap_executor_language_at(size_t i)
 {

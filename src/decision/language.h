@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/ctx.h"
 #include "partition/partition.h"
 
 #define AP_MIX_KINDS 4
@@ -35,6 +36,10 @@ struct ap_executor_language {
 
 /* The language of a route; every route has one. */
 const struct ap_executor_language *ap_executor_language_of(const char *route);
+
+/* What software can be told that works as that of own does, without its limits: generic's language. */
+const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,
+	const struct ap_executor_language *own);
 
 /* Row i; NULL past the end. */
 const struct ap_executor_language *ap_executor_language_at(size_t i);

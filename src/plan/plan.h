@@ -207,6 +207,13 @@ struct ap_plan_joint {
 	double bound_s; /* no plan of any combination has a shorter step; 0: not known */
 	double least_hybrid_s; /* no hybrid has, where other plans can be told; else 0: bound_s is that */
 	double cuts_s; /* the shorter step of a plan that cuts operators one by one; 0: of a hybrid */
+	/* Hybrids that the executor cannot be told; step_s 0: none was found that is faster than the plan */
+	struct ap_plan_free {
+		const char *executor; /* NULL: not looked at, or it can be told any */
+		const char *decided;
+		double step_s;
+		double bound_s; /* no plan at all, told or not, has a shorter step; 0: not known */
+	} free;
 	double headroom; /* per cent of a device's usable memory that stays free */
 	int64_t usable_bytes; /* of a device, less that */
 	uint32_t n, evaluated; /* combinations; those whose plans were made */

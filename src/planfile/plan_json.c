@@ -995,6 +995,15 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 		ap_jw_knum(w, "least_hybrid_s", j->least_hybrid_s);
 	if (j->cuts_s > 0)
 		ap_jw_knum(w, "searched_s", j->cuts_s);
+	if (j->free.executor) {
+		ap_jw_kobj_flat(w, "free");
+		if (j->free.step_s > 0) {
+			ap_jw_kstr(w, "decided", j->free.decided);
+			ap_jw_knum(w, "step_time_s", j->free.step_s);
+		}
+		ap_jw_knum(w, "step_bound_s", j->free.bound_s);
+		ap_jw_end(w);
+	}
 	ap_jw_knum(w, "headroom_percent", j->headroom);
 	ap_jw_kint(w, "usable_bytes", j->usable_bytes);
 	ap_jw_kint(w, "combinations", j->n);

@@ -582,6 +582,28 @@ static void add_speed(struct ap_str *out, const struct ap_plan *p)
 	ap_str_addc(out, '\n');
 }
 
+/* What the language of the executor costs. */
+static void add_free(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_plan_free *f = &p->joint->free;
+	double step_s = p->prediction.step_time_s;
+	char buf[32];
+
+	if (!f->executor)
+		return;
+	ap_str_addf(out, "%-18s", "free");
+	if (f->step_s > 0) {
+		ap_str_addf(out, "%s (", ap_format_seconds(f->step_s, buf));
+		ap_summary_percent(out, step_s - f->step_s, step_s);
+		ap_str_addf(out, " less): %s, which %s cannot be told", f->decided, f->executor);
+	} else {
+		ap_str_addf(out, "nothing that %s cannot be told was found to be faster", f->executor);
+	}
+	if (f->bound_s > 0)
+		ap_str_addf(out, "; no plan at all is below %s", ap_format_seconds(f->bound_s, buf));
+	ap_str_addc(out, '\n');
+}
+
 /* What was decided, among what, and what other decisions would cost. */
 static void add_joint(struct ap_str *out, const struct ap_plan *p)
 {
@@ -599,6 +621,7 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 	if (*j->given)
 		line(out, "given", "%s", j->given);
 	add_speed(out, p);
+	add_free(out, p);
 	if (j->ranks)
 		line(out, "ranks", "%s", j->ranks);
 	ap_str_addf(out, "%-18s%" PRIu32 " combinations: plans of %" PRIu32 " are priced and fit (%" PRIu32

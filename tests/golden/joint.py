@@ -18,6 +18,7 @@ program = os.path.abspath(sys.argv[1])
 cases = int(os.environ.get("AP_CASES", "100")) // 4
 seed = int(os.environ.get("AP_SEED", "20261123"))
 faults = []
+beyond = 0  # plans that their executor cannot be told
 
 
 def fault(text):
@@ -50,6 +51,7 @@ RUNS = [
     ("llama", "mindformers", "ascend910b", 16, "3GB"),
     ("mixtral", "megatron", "a100-80", 8, None),
     ("gpt", "generic", "h100", 8, None),
+    ("llama", "torchtitan", "a100-80", 8, "3500MB"),
     ("resnet", "generic", "a100-80", 4, None),  # BatchNorm: one micro-batch
 ]
 
@@ -111,6 +113,43 @@ def look_at_cuts(what, graph, machine, layers, rng):
     return bound / step
 
 
+def words_of(decided):
+    """Options of `evaluate` for what was decided."""
+    hybrid, words = [], []
+    for word in decided.split():
+        key, _, value = word.partition("=")
+        if key in ("dp", "tp", "cp", "ep", "etp", "pp", "sp", "mbs", "layers"):
+            hybrid.append(word)
+        elif key == "v":
+            hybrid.append("vpp=" + value)
+            words += ["--pipeline-segments", value]
+        elif key in ("recompute", "micro-batches"):
+            words += ["--" + key, value]
+        elif key.startswith("level"):
+            words += ["--enable-parallel-optimizer", "--optimizer-level", key]
+        else:
+            words += ["--pipeline-scheduler", key]
+    return ["--hybrid", ",".join(hybrid), *words]
+
+
+def look_beyond(what, joint, step, graph, machine):
+    """What the executor cannot be told is faster, fits, and is what `evaluate` says; no bound is above it."""
+    free = joint.get("free")
+    if not free:
+        return 0
+    least = min(step, free.get("step_time_s", step))
+    if free["step_bound_s"] > least * (1 + 1e-12):
+        fault(f"{what}: step {step}, {free}")
+    if "decided" not in free:
+        return 0
+    code, out, err = run("evaluate", graph, *machine, "--json", *words_of(free["decided"]))
+    got = json.loads(out)["prediction"] if code == 0 else {"step_time_s": 0, "memory": []}
+    if free["step_time_s"] >= step or abs(got["step_time_s"] - free["step_time_s"]) > 1e-12 * step or \
+            max(m["total_bytes"] for m in got["memory"]) > joint["usable_bytes"]:
+        fault(f"{what}: step {step}, {free}, evaluated {got['step_time_s']} {err}")
+    return 1
+
+
 def decided_step(joint):
     return joint["fastest"][0]["step_time_s"]
 
@@ -146,6 +185,10 @@ def look_at(folder, name, executor, chip, devices, memory):
         fault(f"{what}: micro-batches change what BatchNorm computes: {joint['decided']}")
     if outs[0]["prediction"]["memory"][0]["total_bytes"] > joint["usable_bytes"]:
         fault(f"{what}: does not leave the headroom")
+    if ("free" in joint) != (executor != "generic"):
+        fault(f"{what}: {joint.get('free')}")
+    global beyond
+    beyond += look_beyond(what, joint, step, graph, machine)
     code, out, err = run("plan", graph, *machine, "--json", "--no-prune", "--top", "1000")
     whole = json.loads(out)["joint"] if code == 0 else {}
     # Layers are dealt under other limits then: a plan may be another one, but no bound is wrong.
@@ -215,6 +258,9 @@ with tempfile.TemporaryDirectory() as folder:
             fault(f"model {name}: {err}")
     for one in RUNS:
         look_at(folder, *one)
+    if not beyond:
+        fault("nothing is faster that an executor cannot be told")
+    print(beyond, "plans that executors cannot be told are faster")
     code, _, err = run("plan", os.path.join(folder, "gpt.json"), "--device-num", "8", "--chip",
                        "a100-80", "--executor", "megatron", "--memory", "1200MB", "--batch", "2048",
                        "--hybrid", "mbs=256")
