@@ -474,6 +474,7 @@ static void straight_bundles(struct ap_relax *r)
 		memset(r->flow.pass, 0, (size_t)r->npart * sizeof *r->flow.pass);
 		memset(r->flow.send, 0, (size_t)r->npart * sizeof *r->flow.send);
 		memset(r->flow.send_back, 0, (size_t)r->npart * sizeof *r->flow.send_back);
+		r->flow.there = r->flow.home = 0;
 		for (int32_t q = 0; q < r->npart && r->stage_of[q] != s; q++) {
 			r->flow.pass[q][AP_TIME_FORWARD] = AP_REPLAY_FLOW;
 			r->flow.send[q] = AP_REPLAY_FLOW;
@@ -488,6 +489,26 @@ static void straight_bundles(struct ap_relax *r)
 		}
 		keep_bundle(r);
 	}
+}
+
+/* The longest of the bundles in a plan in fractions, in ticks. */
+static int64_t longest_bundle(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	double most = 0;
+
+	take_times(x, layers);
+	for (size_t i = 0; i < r->bundle.n; i++) {
+		double sum = r->bundle.v[i].sends;
+
+		for (int32_t q = 0; q < r->npart; q++)
+			for (int k = 0; k < AP_TIMES; k++)
+				sum += (double)r->bundle.v[i].pass[q][k] * (double)r->time[q].t[k];
+		most = fmax(most, sum);
+	}
+	ap_arena_release(r->ctx->scratch, mark);
+	return (int64_t)(most / (double)AP_REPLAY_FLOW);
 }
 
 /* Bundles of the largest stage: all that there are. */
@@ -1187,7 +1208,7 @@ static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint
 		x.most = most_layers(&x, most);
 	if (fast) {
 		spread_evenly(&x, x.center);
-		value = value_of(&x, x.center);
+		value = rounds > 0 || x.col.n == 0 ? value_of(&x, x.center) : longest_bundle(&x, x.center);
 		r->unit = value > 0 ? (double)value : 1;
 		x.upper = 1;
 		/* Where parts differ fewer layers are counted than here, until memory asks for them. */

@@ -20,6 +20,8 @@ struct step { /* a pass, and the delivery of what it gives */
 };
 
 struct ap_replay {
+	struct ap_ctx *ctx;
+	const struct ap_scheduler *scheduler;
 	int32_t nstage, nsegment, npart, nmicro, nlink;
 	int finishing; /* the pass that makes gradients of weights */
 	uint32_t nstep;
@@ -153,35 +155,27 @@ static void connect(struct ap_replay *r, struct ap_ctx *ctx)
 	r->turn = turn;
 }
 
-struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
-	int32_t nsegment, int64_t nmicro)
+/* Makes the list of steps. */
+static void lay_out(struct ap_replay *r)
 {
-	struct ap_arena *arena = ctx->arena, *scratch = ctx->scratch;
+	struct ap_arena *arena = r->ctx->arena, *scratch = r->ctx->scratch;
 	struct ap_mark mark = ap_arena_mark(scratch);
-	struct ap_replay *r = AP_NEW(arena, struct ap_replay);
-	size_t nslot = ap_schedule_slots(s, nsegment, nmicro), nstep = nslot * (size_t)nstage;
-	int32_t *stage_of = AP_NEW_N(arena, int32_t, nstage * nsegment);
+	const struct ap_scheduler *s = r->scheduler;
+	int32_t nstage = r->nstage;
+	size_t nslot = ap_schedule_slots(s, r->nsegment, r->nmicro), nstep = nslot * (size_t)nstage;
 	struct ordering o = {.r = r, .s = s, .order = AP_NEW_N(scratch, const struct ap_schedule_slot *,
 		nstage),
 		.next = AP_NEW_N(scratch, size_t, nstage),
 		.linked = AP_NEW_N(scratch, int32_t, (size_t)nstage * (size_t)nstage)};
+	size_t narrival = 2 * (size_t)r->npart * (size_t)r->nmicro;
 	bool moved = true;
-	size_t narrival;
 
-	*r = (struct ap_replay){.nstage = nstage, .nsegment = nsegment, .npart = nstage * nsegment,
-		.nmicro = (int32_t)nmicro, .finishing = s->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD,
-		.stage_of = stage_of, .step = ap_arena_alloc_raw(arena, nstep, sizeof(struct step))};
-	narrival = 2 * (size_t)r->npart * (size_t)nmicro;
+	r->step = ap_arena_alloc_raw(arena, nstep, sizeof(struct step));
 	o.there = AP_NEW_N(scratch, bool, narrival);
 	for (int32_t i = 0; i < nstage * nstage; i++)
 		o.linked[i] = NOWHERE;
-	for (int32_t q = 0; q < r->npart; q++) {
-		int32_t segment;
-
-		ap_schedule_spot(s, nstage, q, &stage_of[q], &segment);
-	}
 	for (int32_t stage = 0; stage < nstage; stage++)
-		o.order[stage] = s->order(scratch, nstage, nsegment, stage, (int32_t)nmicro);
+		o.order[stage] = s->order(scratch, nstage, r->nsegment, stage, r->nmicro);
 	while (moved) {
 		moved = false;
 		for (int32_t stage = 0; stage < nstage; stage++)
@@ -189,8 +183,8 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	}
 	assert(r->nstep == nstep); /* else the orders deadlock */
 	r->opening = r->last_home = NOWHERE;
-	r->link_there = o.linked[stage_of[0] * nstage + stage_of[r->npart - 1]];
-	r->link_home = o.linked[stage_of[r->npart - 1] * nstage + stage_of[0]];
+	r->link_there = o.linked[r->stage_of[0] * nstage + r->stage_of[r->npart - 1]];
+	r->link_home = o.linked[r->stage_of[r->npart - 1] * nstage + r->stage_of[0]];
 	r->free = AP_NEW_N(arena, int64_t, nstage);
 	r->link = AP_NEW_N(arena, int64_t, r->nlink + 1);
 	r->arrived = AP_NEW_N(arena, int64_t, narrival);
@@ -206,8 +200,24 @@ struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler
 	r->sent = AP_NEW_N(arena, int32_t, nstep);
 	r->through = ap_arena_alloc_raw(arena, nstep, sizeof *r->through);
 	r->sends = ap_arena_alloc_raw(arena, nstep, sizeof *r->sends);
-	connect(r, ctx);
+	connect(r, r->ctx);
 	ap_arena_release(scratch, mark);
+}
+
+struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
+	int32_t nsegment, int64_t nmicro)
+{
+	struct ap_replay *r = AP_NEW(ctx->arena, struct ap_replay);
+	int32_t *stage_of = AP_NEW_N(ctx->arena, int32_t, nstage * nsegment);
+
+	*r = (struct ap_replay){.ctx = ctx, .scheduler = s, .nstage = nstage, .nsegment = nsegment,
+		.npart = nstage * nsegment, .nmicro = (int32_t)nmicro,
+		.finishing = s->splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD, .stage_of = stage_of};
+	for (int32_t q = 0; q < r->npart; q++) {
+		int32_t segment;
+
+		ap_schedule_spot(s, nstage, q, &stage_of[q], &segment);
+	}
 	return r;
 }
 
@@ -221,7 +231,7 @@ void ap_replay_share(struct ap_replay *r, int64_t there, int64_t home)
 
 uint64_t ap_replay_steps(const struct ap_replay *r)
 {
-	return r->nstep;
+	return (uint64_t)ap_schedule_slots(r->scheduler, r->nsegment, r->nmicro) * (uint64_t)r->nstage;
 }
 
 static int64_t send_ticks(const struct step *x, const int64_t *send, const int64_t *send_back)
@@ -290,6 +300,8 @@ int64_t ap_replay_end(struct ap_replay *r, const struct ap_ticks *time, const in
 {
 	int64_t most = 0;
 
+	if (!r->step)
+		lay_out(r);
 	memset(r->free, 0, (size_t)r->nstage * sizeof *r->free);
 	memset(r->link, 0, (size_t)r->nlink * sizeof *r->link);
 	if (r->link_there != NOWHERE)

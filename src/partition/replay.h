@@ -36,7 +36,7 @@ struct ap_replay_path { /* how often the end counts each time */
 
 struct ap_replay;
 
-/* In arena. O(slots). */
+/* In arena of ctx, which the first ap_replay_end() adds to. O(parts), and O(slots) then. */
 struct ap_replay *ap_replay_create(struct ap_ctx *ctx, const struct ap_scheduler *s, int32_t nstage,
 	int32_t nsegment, int64_t nmicro);
 
