@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""decided.py PLANNER fits|gaps [MODEL...]: tables of what `plan` decides.
+"""decided.py PLANNER fits|gaps|both [MODEL...]: tables of what `plan` decides.
 
 Each bundled model, or these, on 8 to 1,024 devices of three chips, for an executor that fits: MindFormers and
 Megatron for decoders, mindspore and generic for others. fits: step, memory of the fullest device and hybrid, or
 how much is short. gaps: how far the step is above its bound, and how many combinations were priced.
 """
+import concurrent.futures
 import json
 import os
 import re
@@ -26,7 +27,7 @@ def plan(planner, model, devices, chip):
     executor = CHIPS[chip][1 if model.startswith(DECODERS) else 2]
     graph = os.path.join(os.path.dirname(__file__), "..", "models", model + ".json")
     got = subprocess.run([planner, "plan", graph, "--device-num", str(devices), "--chip", chip, "--executor", executor,
-                          "--json"], capture_output=True, text=True, check=False)
+                          "--json", "--jobs", "1"], capture_output=True, text=True, check=False)
     if got.returncode in (0, 8):
         return json.loads(got.stdout), None
     if got.returncode not in (2, 5):
@@ -83,16 +84,23 @@ def gaps(told, error):
     return text if gap is not None and gap < 1e-9 else f"{text}; " + ("open" if gap is None else f"gap {percent(gap)}")
 
 
-def main():
-    if len(sys.argv) < 3 or sys.argv[2] not in ("fits", "gaps"):
-        sys.exit("usage: decided.py PLANNER fits|gaps [MODEL...]")
-    cell = {"fits": fits, "gaps": gaps}[sys.argv[2]]
+def tables(cell, told, models):
     for chip, (name, decoders, others) in CHIPS.items():
         print(f"\n{name}, {decoders} and {others}:\n\n| model | " + " | ".join(f"{n:,}" for n in DEVICES) + " |")
         print("| --- |" + " --- |" * len(DEVICES))
-        for model in sys.argv[3:] or MODELS:
-            print(f"| `{model}` | " + " | ".join(cell(*plan(sys.argv[1], model, n, chip)) for n in DEVICES) + " |",
-                  flush=True)
+        for model in models:
+            print(f"| `{model}` | " + " | ".join(cell(*told[chip, model, n].result()) for n in DEVICES) + " |", flush=True)
+
+
+def main():
+    cells = {"fits": [fits], "gaps": [gaps], "both": [fits, gaps]}
+    if len(sys.argv) < 3 or sys.argv[2] not in cells:
+        sys.exit("usage: decided.py PLANNER fits|gaps|both [MODEL...]")
+    models = sys.argv[3:] or MODELS
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        told = {(c, m, n): pool.submit(plan, sys.argv[1], m, n, c) for c in CHIPS for m in models for n in DEVICES}
+        for cell in cells[sys.argv[2]]:
+            tables(cell, told, models)
 
 
 main()
