@@ -56,6 +56,36 @@ static struct ap_choices levels(struct ap_ctx *ctx, const struct ap_settings *se
 	return c;
 }
 
+/* Leaves those of the given levels that the executor can be told. AP_USAGE, reported: there are none.
+ * Parameters that shall not be dealt stay whole whatever it says. */
+static enum ap_status say_levels(struct ap_ctx *ctx, const struct ap_settings *set,
+	struct ap_decision_space *s)
+{
+	static const char *const words[] = {"none", "level1", "level2", "level3"};
+	enum ap_setting_id by = ap_setting_given(set, AP_SET_optimizer_level) ? AP_SET_optimizer_level
+		: AP_SET_enable_parallel_optimizer;
+	int64_t *v = AP_NEW_N(ctx->arena, int64_t, s->level.n);
+	struct ap_str expected;
+	size_t n = 0;
+
+	if (s->level.n == 0 || (by == AP_SET_enable_parallel_optimizer && !set->enable_parallel_optimizer))
+		return AP_OK;
+	for (size_t i = 0; i < s->level.n; i++)
+		if (s->language->levels >> s->level.v[i] & 1)
+			v[n++] = s->level.v[i];
+	s->level.v = v;
+	s->level.n = n;
+	if (n > 0)
+		return AP_OK;
+	ap_str_init(&expected, ctx->arena);
+	for (size_t i = 0; i < AP_COUNT(words); i++)
+		if (s->language->levels >> i & 1)
+			ap_str_addf(&expected, "%s%s", expected.len ? ", " : "", words[i]);
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
+		"%s: %s cannot be told to deal parameters like that; expected %s",
+		ap_setting_said(ctx, set, by), s->language->route, expected.s);
+}
+
 /* Ranks that a parameter is dealt to; -1: all. */
 static struct ap_choices shards(struct ap_ctx *ctx, const struct ap_settings *set)
 {
@@ -221,6 +251,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 	s->block = blocks(ctx, in->machine, &s->nblock);
 	if (free)
 		s->language = ap_executor_language_free(ctx, s->language);
+	AP_TRY(say_levels(ctx, set, s));
 	s->mix = s->language->mix;
 	if (s->most_cp < 1)
 		s->most_cp = 1;

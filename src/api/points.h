@@ -8,7 +8,7 @@
 
 /* What the settings leave open, of a graph that was loaded with ap_points_undecided(): of what the executor
  * can be told or, free, of what a language without limits can. AP_USAGE, reported, if --hybrid cannot be
- * read. */
+ * read, or if the executor can be told none of the given levels of the optimizer. */
 enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_inputs *in, bool free, struct ap_decision_space *s);
 
