@@ -204,6 +204,16 @@ void ap_groups_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, int64_t rank
 	ap_arena_release(ctx->scratch, mark);
 }
 
+/* Ranks have control characters as tags. */
+static bool is_text(const char *bytes, size_t len)
+{
+	bool text = true;
+
+	for (size_t i = 0; i < len && text; i++)
+		text = (unsigned char)bytes[i] >= ' ' || (bytes[i] && strchr("\t\n\f\r", bytes[i]));
+	return text;
+}
+
 /* A file begins with groups or, if there are none, with the list of ranks to restore from, which
  * are numbers. */
 bool ap_groups_look_like(const char *bytes, size_t len)
@@ -212,8 +222,10 @@ bool ap_groups_look_like(const char *bytes, size_t len)
 	const unsigned char *b = (const unsigned char *)bytes;
 	size_t at = 1;
 
-	if (len < 2 || *b == group)
-		return len >= 2;
+	if (len < 2 || is_text(bytes, len))
+		return false;
+	if (*b == group)
+		return true;
 	while (at < len && b[at] >= 0x80) /* length of the list */
 		at++;
 	return *b == restore && at + 1 < len && b[at + 1] == rank;
