@@ -250,6 +250,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_decision *told = asked ? asked->told : NULL;
 	uint32_t most = told ? BEYOND_TRIALS : asked && asked->most ? asked->most : UINT32_MAX;
 	uint64_t most_work = told ? DEAL_BEYOND : DEAL_ALL;
+	double below_s = asked && asked->below_s > 0 ? asked->below_s : INFINITY;
 	struct ap_settings base = ap_points_undecided(ctx, set);
 	struct listing list = {.ctx = ctx, .told = told};
 	struct ap_sources whole = *src, folded;
@@ -289,7 +290,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	rows = ap_layer_table_create(ctx, set, &folded, &fold, &out->space);
 	ap_workers_make(ctx, &workers);
 	rounds = (struct ap_rounds){.n = out->n, .trial = list.trials.v, .best = AP_NONE,
-		.below_s = told ? asked->below_s : INFINITY,
+		.below_s = below_s,
 		.kins = ap_kins_make(ctx, &out->space, out->n, out->trial), .prune = set->prune,
 		.usable_bytes = out->usable_bytes,
 		.timed = set->prune && !set->overlap_moe_expert_parallel_comm};
@@ -297,7 +298,9 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	for (uint32_t tried = 0; work < most_work && tried < most && !ap_ctx_stopped(ctx) &&
 		ap_rounds_next(ctx, &rounds, &round); tried += round.n) {
 		c.below_s = set->prune ? ap_rounds_best_s(&rounds) : INFINITY;
-		c.near_s = told ? c.below_s : c.below_s * NEAR;
+		c.near_s = below_s < INFINITY ? c.below_s : c.below_s * NEAR;
+		if (round.n > most - tried)
+			round.n = most - tried;
 		work += run(ctx, &c, rows, &round, &workers, &rounds, &out->evaluated);
 	}
 	out->best = rounds.best;

@@ -31,13 +31,13 @@ struct ap_decision {
 
 struct ap_decision_asked {
 	uint32_t most; /* trials that are made; 0: as many as it takes */
+	double below_s; /* only plans that take less are of interest; 0: all */
 	/*
 	 * What an executor cannot be told, but a language without limits can, near the fastest of a
 	 * decision of what it can be: plans with the degrees, stages and micro-batches of one of these
 	 * that are faster than below_s, in some dozens of trials. NULL: what it can be told.
 	 */
 	const struct ap_decision *told;
-	double below_s;
 };
 
 /*

@@ -488,7 +488,8 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 
 /* ---- what a search leaves ---- */
 
-enum { HINT_LEAST = 32, HINT_MOST = 64, HINT_OPERATORS = 1 << 17 }; /* trials; their operators altogether */
+enum { HINT_LEAST = 2, HINT_MOST = 4 }; /* trials */
+enum { HINT_OPERATOR = 1 << 17 }; /* search's work for each operator of a trial: a tenth of the time */
 #define HINT_WORTH 0.01 /* of the step */
 
 struct hint {
@@ -508,15 +509,14 @@ static void find_hint(void *user)
 	struct ap_decision d;
 	char takes[32], instead[32];
 	enum ap_status st = ap_decide(&quiet, h->set, h->src,
-		&(struct ap_decision_asked){.most = h->most}, &d);
+		&(struct ap_decision_asked){.most = h->most,
+			.below_s = h->step_s * (1 - HINT_WORTH)}, &d);
 	double step_s;
 	struct ap_str s;
 
 	if ((st != AP_OK && st != AP_STOPPED) || d.best == AP_NONE)
 		return;
 	step_s = d.trial[d.best].step_s;
-	if (step_s > h->step_s * (1 - HINT_WORTH))
-		return;
 	ap_str_init(&s, h->to);
 	ap_str_addf(&s, "%s would take %s instead of %s", ap_points_words(&quiet, &d.space,
 		&d.trial[d.best].point), ap_format_seconds(step_s, takes),
@@ -529,13 +529,14 @@ static void find_hint(void *user)
 }
 
 const char *ap_decided_hint(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
-	uint32_t operators, double step_s)
+	const struct ap_plan *plan)
 {
 	static const enum ap_setting_id given[] = {AP_SET_pipeline_stages, AP_SET_micro_batches,
 		AP_SET_hybrid, AP_SET_strategy_ckpt_load_file, AP_SET_stage_config, AP_SET_planner_memory,
 		AP_SET_work_limit};
-	struct hint h = {.ctx = *ctx, .set = set, .src = src, .to = ctx->arena, .step_s = step_s};
-	uint32_t most = HINT_OPERATORS / (operators + 1);
+	struct hint h = {.ctx = *ctx, .set = set, .src = src, .to = ctx->arena,
+		.step_s = plan->prediction.step_time_s};
+	double most = (double)plan->search.work / HINT_OPERATOR / (plan->graph->nnode + 1);
 	struct ap_arena *made;
 
 	for (size_t i = 0; i < AP_COUNT(given); i++)
@@ -543,7 +544,7 @@ const char *ap_decided_hint(struct ap_ctx *ctx, const struct ap_settings *set, c
 			return NULL;
 	if (set->run_phase == AP_RUN_INFERENCE || set->parallel_mode != AP_MODE_AUTO_PARALLEL)
 		return NULL;
-	h.most = most < HINT_LEAST ? HINT_LEAST : most > HINT_MOST ? HINT_MOST : most;
+	h.most = (uint32_t)fmin(fmax(most, HINT_LEAST), HINT_MOST);
 	h.ctx.phase = NULL;
 	if (ap_attempt_apart(&h.ctx, find_hint, NULL, &h, &made))
 		ap_arena_destroy(made);

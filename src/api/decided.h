@@ -38,12 +38,12 @@ void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const s
 	const struct ap_plan *plan, struct ap_plan_joint *told);
 
 /*
- * What plan would gain over a searched plan with a step of step_s, where its settings leave stages and
- * micro-batches to their defaults: "dp=8 .. would take 18.6 s instead of 30.0 s", found in a few dozen
- * trials, fewer of large graphs, the same on every machine. NULL: nothing that is worth it. Reports nothing.
+ * What plan would gain over a searched plan, where its settings leave stages and micro-batches to their
+ * defaults: "dp=8 .. would take 18.6 s instead of 30.0 s", found in a few trials that take about a tenth of
+ * the search's own work, the same on every machine. NULL: nothing that is worth it. Reports nothing.
  */
 const char *ap_decided_hint(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
-	uint32_t operators, double step_s);
+	const struct ap_plan *plan);
 
 /*
  * The list of bundles that --top and --bundle ask for: the plan that the run itself writes first, then the

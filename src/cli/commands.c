@@ -231,8 +231,7 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 		joint->settings = ap_plan_settings_path(&run->ctx, set);
 	}
 	if (use == AP_FOR_search && st == AP_OK && !joint && !p->made.tries && !set->quiet && !set->json)
-		p->plan.hint = ap_decided_hint(&run->ctx, set, &src, p->plan.graph->nnode,
-			p->plan.prediction.step_time_s);
+		p->plan.hint = ap_decided_hint(&run->ctx, set, &src, &p->plan);
 	if (list.n) {
 		enum ap_status others = ap_shortlist_stage(&run->to, &src, &list, &p->plan);
 
