@@ -888,7 +888,7 @@ static int64_t in_ticks(const struct program *x)
 {
 	double ticks = x->bound * x->r->unit;
 
-	if (ticks > AP_RELAX_NONE)
+	if (ticks > (double)AP_RELAX_NONE)
 		return AP_RELAX_NONE;
 	return ticks > 0 ? (int64_t)ceil(ticks * (1 - ROUNDING)) : 0;
 }
