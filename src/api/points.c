@@ -479,8 +479,12 @@ const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *
 	ap_str_addf(&s, " micro-batches=%" PRId64, p->micro_batches);
 	if (p->pp > 1)
 		ap_str_addf(&s, " %s", ap_scheduler_at((size_t)p->scheduler)->name);
-	if (p->pp > 1 && p->layers)
-		ap_str_addf(&s, " %s", p->layers);
+	if (p->pp > 1 && p->layers) {
+		const char *list = strchr(p->layers, '=') + 1;
+
+		ap_str_addf(&s, " %.*s", (int)(list - p->layers), p->layers);
+		ap_str_add_folded(&s, list);
+	}
 	ap_str_addf(&s, " recompute=%s", ap_points_recompute(space, p));
 	if (p->level)
 		ap_str_addf(&s, " level%d", p->level);

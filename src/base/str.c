@@ -81,6 +81,29 @@ void ap_str_addf(struct ap_str *b, const char *fmt, ...)
 	va_end(ap);
 }
 
+void ap_str_add_folded(struct ap_str *b, const char *items)
+{
+	enum { MOST_APART = 7 };
+	bool first = true;
+
+	while (*items) {
+		size_t len = strcspn(items, ","), n = 1;
+		const char *next = items + len;
+
+		while (*next == ',' && strcspn(next + 1, ",") == len && memcmp(next + 1, items, len) == 0) {
+			next += len + 1;
+			n++;
+		}
+		for (size_t i = 0; i < (n > MOST_APART ? 1 : n); i++, first = false) {
+			ap_str_add(b, first ? "" : ",");
+			ap_str_addn(b, items, len);
+		}
+		if (n > MOST_APART)
+			ap_str_addf(b, "*%zu", n);
+		items = next + (*next == ',');
+	}
+}
+
 int ap_str_distance(const char *a, const char *b, int most)
 {
 	int rows[3][DISTANCE_MAX + 1];

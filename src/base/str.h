@@ -25,6 +25,9 @@ void ap_str_addf(struct ap_str *b, const char *fmt, ...) __attribute__((format(p
 void ap_str_vaddf(struct ap_str *b, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 
+/* Adds items between commas; more than seven equal ones in a row as one, "1*126". */
+void ap_str_add_folded(struct ap_str *b, const char *items);
+
 /* Damerau-Levenshtein distance, capped at `most` + 1 (early stop). O(|a| |b|). Strings of more than
  * 255 bytes match only themselves. */
 int ap_str_distance(const char *a, const char *b, int most);

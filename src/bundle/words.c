@@ -77,16 +77,19 @@ static const char *layers_key(const struct ap_words *w)
 {
 	const struct ap_layers *l = &w->layers;
 	const struct ap_pipe_cut *cut = w->p->step->pipe ? w->p->step->pipe->cut : NULL;
-	struct ap_str s;
+	struct ap_str s, folded;
 
 	if (!cut || l->nstage == 1 || cut->by > AP_CUT_BY_LAYERS)
 		return "";
 	if (cut->by < AP_CUT_BY_LAYERS)
 		return ",layers=cost";
-	ap_str_init(&s, w->ctx->arena);
+	ap_str_init(&s, w->ctx->scratch);
 	for (int32_t k = 0; k < l->nstage * l->nsegment; k++)
-		ap_str_addf(&s, "%s%" PRId64, k ? "," : ",layers=", cut->count[k]);
-	return s.s;
+		ap_str_addf(&s, "%s%" PRId64, k ? "," : "", cut->count[k]);
+	ap_str_init(&folded, w->ctx->arena);
+	ap_str_add(&folded, ",layers=");
+	ap_str_add_folded(&folded, s.s);
+	return folded.s;
 }
 
 void ap_words_head(struct ap_words *w)

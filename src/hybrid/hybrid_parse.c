@@ -241,11 +241,23 @@ static bool goes_on(const struct key *k, const char *rest)
 		(k->kind == FLAG && (*rest == 't' || *rest == 'f' || *rest == 'T' || *rest == 'F')));
 }
 
+/* A number of a list, or several equal ones, "1*126". Returns how many; 0: it is no such item. */
+static int64_t read_run(struct ap_arena *arena, const char *item, int64_t least, int64_t *n)
+{
+	const char *star = strchr(item, '*');
+	int64_t times = 1;
+
+	if (star && !ap_parse_int(star + 1, 1, AP_MAX_DEVICES, &times))
+		return 0;
+	return ap_parse_int(star ? ap_arena_strndup(arena, item, (size_t)(star - item)) : item, least,
+		AP_MAX_DEVICES, n) ? times : 0;
+}
+
 /* "7,8,8,7", of layers or, with numbers below 0 as well, of an offset; *rest: what follows the first. */
 static enum ap_status set_list(struct reading *r, const struct key *k, const char *value, char **rest)
 {
 	struct ap_layer_cut *cut = &r->out->one.layers;
-	int64_t n, least = k->kind == OFFSET ? -AP_MAX_DEVICES : 0;
+	int64_t n, least = k->kind == OFFSET ? -AP_MAX_DEVICES : 0, times;
 	AP_VEC(int64_t) all = {0};
 
 	if (cut->kind != AP_LAYERS_EVEN)
@@ -257,12 +269,14 @@ static enum ap_status set_list(struct reading *r, const struct key *k, const cha
 		return AP_OK;
 	}
 	for (;;) {
-		if (!ap_parse_int(value, least, AP_MAX_DEVICES, &n))
+		times = read_run(r->ctx->arena, value, least, &n);
+		if (times == 0 || times > AP_MAX_DEVICES - (int64_t)all.n)
 			return SAY(r->ctx, OPTION ": %s=%s; %s is expected", k->name,
 				ap_diag_name(r->ctx->diag, value), k->kind == OFFSET
 				? "a number for each stage, as 0,1,0,-1,"
-				: "cost, or a number for each stage, as 7,8,8,7,");
-		AP_PUSH(r->ctx->arena, all, n);
+				: "cost, or a number for each stage, as 7,8*6,7,");
+		while (times-- > 0)
+			AP_PUSH(r->ctx->arena, all, n);
 		if (!*rest || strcspn(*rest, "=") < strcspn(*rest, ","))
 			break;
 		value = *rest;

@@ -55,8 +55,9 @@ struct ap_hybrid_space { /* the hybrids that a text means */
 };
 
 /* Reads "dp=8,tp=4,layers=7,8,8,7": each key at most once, with a number above 0; flags take 0, 1, true or
- * false; layers and offset take all numbers up to the next key, or layers "cost". The others may have several
- * values, "tp=1,2,4..8,sp=0,1", or auto; a range means every number in it. AP_USAGE with a message. */
+ * false; layers and offset take all numbers up to the next key, equal ones also as "8*2", or layers "cost".
+ * The others may have several values, "tp=1,2,4..8,sp=0,1", or auto; a range means every number in it.
+ * AP_USAGE with a message. */
 enum ap_status ap_hybrid_space_parse(struct ap_ctx *ctx, const char *text, struct ap_hybrid_space *out);
 
 /* Is every given key one value? */

@@ -963,12 +963,14 @@ static int64_t *deal_layers(struct ap_ctx *ctx, uint32_t nlayer, int32_t npart)
 
 static const char *list_text(struct ap_ctx *ctx, const int64_t *v, uint32_t n)
 {
-	struct ap_str s;
+	struct ap_str s, folded;
 
-	ap_str_init(&s, ctx->arena);
+	ap_str_init(&s, ctx->scratch);
 	for (uint32_t i = 0; i < n; i++)
 		ap_str_addf(&s, "%s%" PRId64, i ? "," : "", v[i]);
-	return s.s;
+	ap_str_init(&folded, ctx->arena);
+	ap_str_add_folded(&folded, s.s);
+	return folded.s;
 }
 
 /* "4 stages", "12 parts, of 4 stages x 3 segments" */

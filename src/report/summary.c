@@ -120,9 +120,15 @@ static void add_cut(struct ap_str *out, const struct ap_pipe *pipe)
 	ap_str_addf(out, "%-18s%s", "stages cut", by[cut->by]);
 	if (cut->why)
 		ap_str_addf(out, ": %s", cut->why);
-	for (int32_t k = 0; cut->by == AP_CUT_BY_LAYERS && k < pipe->nstage * pipe->nsegment; k++)
-		ap_str_addf(out, "%s%" PRId64, k == 0 ? ": " : k % pipe->nstage ? "," : " | ",
-			cut->count[k]);
+	for (int32_t c = 0; cut->by == AP_CUT_BY_LAYERS && c < pipe->nsegment; c++) {
+		struct ap_str s;
+
+		ap_str_init(&s, out->arena);
+		for (int32_t k = 0; k < pipe->nstage; k++)
+			ap_str_addf(&s, "%s%" PRId64, k ? "," : "", cut->count[c * pipe->nstage + k]);
+		ap_str_add(out, c ? " | " : ": ");
+		ap_str_add_folded(out, s.s);
+	}
 	if (cut->by == AP_CUT_BY_LAYERS)
 		ap_str_addf(out, " of %s", cut->layers);
 	ap_str_addc(out, '\n');

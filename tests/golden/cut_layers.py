@@ -41,6 +41,8 @@ CASES = [  # model, layers, devices, hybrid, layers of each part: segments one a
     # as they are given, with no layer at an end, too
     ("gpt", 8, 4, "pp=4,layers=1,3,3,1", [1, 3, 3, 1]),
     ("llama", 8, 4, "pp=4,layers=0,4,4,0", [0, 4, 4, 0]),
+    ("llama", 8, 4, "layers=0,4*2,0,pp=4", [0, 4, 4, 0]),
+    ("gpt", 4, 2, "pp=2,vpp=3,layers=0,1*4,0", [0, 1, 1, 1, 1, 0]),
     ("gpt", 3, 4, "pp=4,num_layer_list=1,1,1,0", [1, 1, 1, 0]),
     # offsets, as MindFormers has them
     ("llama", 10, 4, "pp=4,offset=0,1,1,0", [2, 3, 3, 2]),

@@ -152,3 +152,22 @@ START_TEST(utf8_of_every_code_point)
 	}
 }
 END_TEST
+
+START_TEST(equal_items_fold)
+{
+	static const char *const pairs[][2] = {{"", ""}, {"7", "7"}, {"1,1,1,1,1,1,1", "1,1,1,1,1,1,1"},
+		{"1,1,1,1,1,1,1,1", "1*8"}, {"0,1,1,1,1,1,1,1,1,1,0", "0,1*9,0"},
+		{"2,2,22,22,22,22,22,22,22,22,2,2", "2,2,22*8,2,2"},
+		{"-1,-1,-1,-1,-1,-1,-1,-1,1", "-1*8,1"}};
+	struct ap_arena *a = ap_arena_create(0, NULL, NULL);
+
+	for (size_t i = 0; i < AP_COUNT(pairs); i++) {
+		struct ap_str b;
+
+		ap_str_init(&b, a);
+		ap_str_add_folded(&b, pairs[i][0]);
+		ck_assert_str_eq(b.s, pairs[i][1]);
+	}
+	ap_arena_destroy(a);
+}
+END_TEST

@@ -50,6 +50,15 @@ START_TEST(layers_of_the_stages)
 	ck_assert_uint_eq(h.layers.n, 4);
 	ck_assert_int_eq(memcmp(h.layers.count, counts, sizeof counts), 0);
 	ck_assert_int_eq(h.dp * h.tp, 32);
+	h = parsed(&ctx, "layers=0,1*126,0,pp=16");
+	ck_assert_uint_eq(h.layers.n, 128);
+	for (uint32_t i = 0; i < 128; i++)
+		ck_assert_int_eq(h.layers.count[i], i > 0 && i < 127);
+	ck_assert_int_eq(h.pp, 16);
+	h = parsed(&ctx, "offset=-1*2,1*2");
+	ck_assert_uint_eq(h.layers.n, 4);
+	ck_assert_int_eq(h.layers.count[1], -1);
+	ck_assert_int_eq(h.layers.count[2], 1);
 	h = parsed(&ctx, "pp=2,num_layer_list=3");
 	ck_assert_uint_eq(h.layers.n, 1);
 	ck_assert_int_eq(h.layers.count[0], 3);
@@ -68,6 +77,10 @@ static const struct {
 } bad[] = {
 	{"pp=2,layers=", "layers=; cost, or a number for each stage"},
 	{"pp=2,layers=4,4,", "layers=; cost, or a number for each stage"},
+	{"pp=2,layers=4*", "layers=4*; cost, or a number for each stage, as 7,8*6,7, is expected"},
+	{"pp=2,layers=4*0", "layers=4*0; cost, or a number for each stage"},
+	{"pp=2,layers=*2", "layers=*2; cost, or a number for each stage"},
+	{"pp=2,layers=1,4*99999999999", "layers=4*99999999999; cost, or a number for each stage"},
 	{"pp=2,layers=4,-4", "layers=-4; cost, or a number"},
 	{"pp=2,layers=4,cost", "layers=cost; cost, or a number"},
 	{"pp=2,offset=1,x,dp=2", "offset=x; a number for each stage"},
