@@ -257,15 +257,16 @@ static double least_bytes(const struct ap_kin_told *k, const struct ap_decision_
 /* Seconds that a step takes at least, but for the exchange of gradients and the update: the mean stage
  * works on all micro-batches, and one of them goes through all stages and back. Where layers are dealt
  * evenly, and the last stage, which has the head, is none of the shorter ones, it also waits while the
- * pipeline fills and drains by parts; else each stage waits for a layer of each one before it, at least.
+ * pipeline fills and drains by parts; else each stage waits for a layer of each one between the first and
+ * it, at least.
  * Gradients of weights that have a pass of their own fill that. */
 static double least_s(const struct ap_kin_told *k, double pass_s, const struct ap_decision_point *p,
 	int64_t layers)
 {
-	double mean = pass_s / (double)p->pp, m = (double)p->micro_batches;
+	double pp = (double)p->pp, mean = pass_s / pp, m = (double)p->micro_batches;
 
 	if (p->kind < 0)
-		return fmax(mean * m + (double)(p->pp - 1) / 2 * k->layer_s, p->vpp > 1 ? 0 : pass_s);
+		return fmax(mean * m + (pp - 1) * (pp - 2) / (2 * pp) * k->layer_s, p->vpp > 1 ? 0 : pass_s);
 	if (ap_scheduler_at((size_t)p->scheduler)->splits)
 		return mean * m;
 	return layers && layers % p->pp == 0 ? mean * (m + (double)(p->pp - 1) / (double)p->vpp)

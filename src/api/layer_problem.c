@@ -44,6 +44,13 @@ static bool leave_border(const struct making *m, struct kind *k)
 	return rest > 0;
 }
 
+/* Does something run in front of the layers, and behind them? */
+static bool has_ends(const struct making *m, const struct kind *k)
+{
+	return k->row[m->nlayer + AP_LAYERS_FIRST].forward_s > 0 &&
+	       k->row[m->nlayer + AP_LAYERS_LAST].forward_s > 0;
+}
+
 /* Classes of layers with equal rows, and the runs of these. */
 static void make_runs(const struct making *m, const struct kind *kind, uint32_t nkind, struct ap_partition *p)
 {
@@ -160,6 +167,8 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 			fixed[s] = kind[k].context_bytes < fixed[s] ? kind[k].context_bytes : fixed[s];
 	}
 	out->context_bytes = taken ? 0 : fixed[0];
+	if (space->uneven && has_ends(&m, &kind[0]))
+		out->p.least_at_ends = 0;
 	make_runs(&m, kind, n, &out->p);
 	add_up(&m, kind, n, out);
 	return AP_OK;

@@ -88,8 +88,19 @@ static void begin(struct trying *t, struct ap_layer_problem *q, int64_t **fixed,
 static void price_leanest(struct trying *t, const struct ap_layer_problem *q)
 {
 	struct ap_decision_point point = t->trial->point;
+	int64_t parts = point.pp * point.vpp, layers = ap_partition_layers(&q->p);
+	int64_t *count = AP_NEW_N(t->ctx->arena, int64_t, parts);
+	int64_t *first = AP_NEW_N(t->ctx->arena, int64_t, parts + 1);
+	uint32_t *kind = AP_NEW_N(t->ctx->arena, uint32_t, layers);
+	const struct ap_partition_plan plan = {.first = first, .kind = kind};
 
-	point.recompute = q->p.kind[q->p.nkind - 1];
+	if (!ap_partition_even_counts(&q->p, count))
+		return;
+	for (int64_t i = 0; i < parts; i++)
+		first[i + 1] = first[i] + count[i];
+	for (int64_t i = 0; i < layers; i++)
+		kind[i] = q->p.nkind - 1;
+	ap_layer_problem_say(t->ctx, q, &plan, &point);
 	price(t, &point, NULL);
 	if (t->trial->verdict == AP_DECISION_FITS)
 		t->trial->point = point;

@@ -174,7 +174,7 @@ static void add_layers(struct script *s)
 {
 	const struct ap_layers *l = &s->w.layers;
 	int32_t last = l->nstage - 1, parts = l->nstage * l->nsegment;
-	bool even = ap_layers_even(l, s->layers);
+	bool even = ap_layers_even(l, s->layers), bare = s->layers[0] == 0 || s->layers[parts - 1] == 0;
 	int64_t all = 0;
 
 	for (int32_t k = 0; k < parts; k++)
@@ -185,7 +185,7 @@ static void add_layers(struct script *s)
 		arg(s, "--num-virtual-stages-per-pipeline-rank %" PRId32, l->nsegment);
 	} else if (even) {
 		return;
-	} else if (s->ascend && (l->nsegment == 1 || all % parts == 0)) {
+	} else if (s->ascend && !bare && (l->nsegment == 1 || all % parts == 0)) {
 		add_layer_lists(s, all / parts);
 	} else if (s->ascend || !only_ends_differ(l, s->layers)) {
 		add_layout(s);

@@ -27,7 +27,8 @@ struct ap_executor_language {
 	bool groups_of_samples; /* but not beside cp */
 	bool groups_of_dense; /* nor beside ep */
 	bool sums_whole; /* gradients of a pipeline are dealt after its last micro-batch, at any level */
-	bool uneven; /* parts of a pipeline may have unequal numbers of layers */
+	bool uneven; /* parts of a pipeline may have unequal numbers of layers, and none where the embedding
+	                or the head is */
 	bool sums; /* that they are dealt (sp) */
 	bool fills; /* a pipeline has at least as many micro-batches as stages */
 	bool whole_rounds; /* stages with several segments divide the micro-batches */

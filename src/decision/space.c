@@ -144,9 +144,10 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 static void each_kind(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_recompute_mix *mix = &e->s->mix[p->mix];
-	bool whole = !e->s->by_layer || e->s->layers < p->pp * p->vpp ||
-		ap_scheduler_at((size_t)p->scheduler)->splits;
+	bool whole = !e->s->by_layer || ap_scheduler_at((size_t)p->scheduler)->splits;
 
+	if (whole && !e->s->parts && e->s->layers && e->s->layers < p->pp * p->vpp)
+		return;
 	for (p->kind = whole ? 0 : -1; p->kind < (whole ? AP_MIX_KINDS : 0); p->kind++) {
 		struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
 
@@ -181,15 +182,17 @@ void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 {
 	const struct emitting e = {ctx, s, emit, user};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_choices stages = divisors(ctx, s->devices, s->layers && !s->pp.n ? s->layers : INT32_MAX,
+	bool uneven = s->uneven && s->by_layer;
+	int64_t most_parts = s->layers + (uneven || s->parts ? 2 : 0);
+	struct ap_choices stages = divisors(ctx, s->devices, s->layers && !s->pp.n ? most_parts : INT32_MAX,
 		&s->pp);
 	struct ap_choices micro = s->batch ? divisors(ctx, s->batch, s->micro_batches.n ? INT32_MAX
 		: AP_DECISION_MOST_MICRO, &s->micro_batches)
 		: (struct ap_choices){.n = 1, .v = (const int64_t[]){1}};
 
 	for (size_t i = 0; i < stages.n; i++) {
-		int64_t pp = stages.v[i], most = pp == 1 ? 1 : s->layers ? s->layers / pp : 2;
-		bool even = s->layers % pp == 0, uneven = s->uneven && s->by_layer;
+		int64_t pp = stages.v[i], most = pp == 1 ? 1 : s->layers ? most_parts / pp : 2;
+		bool even = s->layers % pp == 0;
 
 		for (int64_t v = 1; v <= most; v++) {
 			if (!may_be(&s->vpp, v) || (v > 1 && !s->vpp.n && s->layers && !uneven && (!even ||

@@ -51,10 +51,10 @@ struct ap_decision_point {
  * Emits the points of a space, in the order in which equals are preferred: by stages, segments,
  * micro-batches, level, recomputation, then tp, cp, ep. dp * tp * cp * pp are the devices,
  * dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
- * Layers divide evenly into parts, unless there are fewer than stages or stages are given; segments are as
- * many as the scheduler takes. Where parts may be uneven, neither has to divide. What is decided layer by
- * layer is a point without a kind, unless the scheduler splits backward passes, or layers are fewer than
- * parts.
+ * Layers divide evenly into parts, unless stages are given; segments are as many as the scheduler takes.
+ * Where parts may be uneven, neither has to divide, and parts may be more than layers by the two that have
+ * embedding and head. What is decided layer by layer is a point without a kind, unless the scheduler splits
+ * backward passes.
  * Parameters are dealt to all ranks that hold the same, or to those of them in one block of links, where
  * that is less: groups between two blocks pay for the outer links, and hold more. So there are at most
  * 1 + nblock times the points.

@@ -322,11 +322,26 @@ static double largest(const struct evening *e)
 	return most_s;
 }
 
+bool ap_partition_even_counts(const struct ap_partition *p, int64_t *count)
+{
+	int64_t parts = (int64_t)p->nstage * p->nsegment, body = ap_partition_body(p), spare = body % parts;
+
+	if (p->counts == AP_COUNTS_EQUAL && spare)
+		return false;
+	for (int32_t q = 0; q < parts; q++) {
+		count[q] = p->counts == AP_COUNTS_GIVEN ? p->count[q]
+			: body / parts + (q + 1 < parts && q + 1 >= parts - spare);
+		if (count[q] < ap_partition_least(p, q))
+			return false;
+	}
+	return true;
+}
+
 bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_partition_plan *out,
 	double *step_s)
 {
 	struct evening e = {.ctx = ctx, .p = p, .npart = p->nstage * p->nsegment};
-	int64_t spare, *kept;
+	int64_t *kept;
 	double largest_s, other_s;
 	struct ap_partition_plan other;
 	bool fits;
@@ -344,15 +359,8 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 			e.nfirst += p->run[r].at == AP_AT_FIRST;
 		}
 	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &e.pipe);
-	spare = e.nbody % e.npart;
-	if (p->counts == AP_COUNTS_EQUAL && spare)
+	if (!ap_partition_even_counts(p, e.count))
 		return false;
-	for (int32_t q = 0; q < e.npart; q++) {
-		e.count[q] = p->counts == AP_COUNTS_GIVEN ? p->count[q]
-			: e.nbody / e.npart + (q + 1 < e.npart && q + 1 >= e.npart - spare);
-		if (e.count[q] < ap_partition_least(p, q))
-			return false;
-	}
 	fits = choose(&e);
 	*step_s = fits ? lay_out(&e, out) : INFINITY;
 	if (p->counts != AP_COUNTS_FREE)

@@ -9,10 +9,15 @@
  * The better of two plans: with the body's layers dealt evenly (those left over to the parts before the last
  * one), and with layers moved from the busiest stage to others until that helps no more; kinds so that each
  * stage takes the least time that fits its memory, or all do where kinds are uniform. Of one degree. *step_s:
- * its objective. False: neither fits, or there are fewer layers than parts. In the run arena. O(slots +
+ * its objective. False: neither fits, or
+ * layers that are dealt evenly break the rules of counts. In the run arena. O(slots +
  * layers * choices of kinds).
  */
 bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_partition_plan *out,
 	double *step_s);
+
+/* The body's layers dealt evenly, count[parts], unless the problem gives their numbers. False: they break the
+ * rules of counts. */
+bool ap_partition_even_counts(const struct ap_partition *p, int64_t *count);
 
 #endif

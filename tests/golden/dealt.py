@@ -58,6 +58,8 @@ def settings(rng, layers, devices, batch):
     tp = rng.choice([1, 2])
     dp = devices // pp // tp
     v = rng.choice([1, 1, 2, 3]) if layers >= 3 * pp else rng.choice([1, 2])
+    if rng.random() < 0.15 and (layers + 2) % pp == 0:
+        v = (layers + 2) // pp  # one layer in each part but the first and the last
     mbs = rng.choice([1, 2] if batch >= 2 * dp * pp else [1])
     if v > 1 and batch // (dp * mbs) % pp:
         v = 1
@@ -69,7 +71,8 @@ def settings(rng, layers, devices, batch):
 
 def lists(rng, layers, pp, v, executor):
     """Random layers of each part, and kinds of them."""
-    cuts = sorted(rng.sample(range(1, layers), pp * v - 1))
+    ends = range(0, layers + 1) if rng.random() < 0.3 or pp * v > layers else range(1, layers)
+    cuts = sorted(rng.sample(ends, pp * v - 1))
     parts = [b - a for a, b in zip([0] + cuts, cuts + [layers])]
     if rng.random() < 0.3 and layers % (pp * v) == 0:
         parts = [layers // (pp * v)] * (pp * v)

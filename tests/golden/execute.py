@@ -130,6 +130,7 @@ CASES = [  # graph, devices, options
     ("deep", 8, ["--hybrid", "dp=2,tp=2,sp=1,pp=2,mbn=3", *GENERIC]),
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=1,2,1,1"]),
     ("deep", 3, ["--hybrid", "layers=0,3,2,pp=3,mbn=3", *GENERIC, *DEAL]),
+    ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=0,3,2,0", *GENERIC]),
     ("deep", 4, ["--hybrid", "tp=2,pp=2,offset=1,0,mbn=4", "--recompute", "full"]),
     # Keys and values go round.
     ("flash", 4, ["--hybrid", "dp=2,cp=2,mbs=1,cp_algo=ring", *GENERIC]),

@@ -75,8 +75,10 @@ def random_parts(r, layers, parts):
             return [ends[0]] + [(layers - sum(ends)) // (parts - 2)] * (parts - 2) + [ends[1]]
     cuts = sorted(r.sample(range(1, layers), parts - 1)) if layers > parts else list(range(1, parts))
     counts = [b - a for a, b in zip([0] + cuts, cuts + [layers])]
-    if r.random() < 0.1 and parts > 2 and counts[0] == 1:
+    if r.random() < 0.15 and parts > 2 and counts[0] == 1:
         counts[0], counts[1] = 0, counts[1] + 1
+    if r.random() < 0.15 and parts > 2 and counts[-1] == 1:
+        counts[-1], counts[-2] = 0, counts[-2] + 1
     return counts
 
 

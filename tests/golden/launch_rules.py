@@ -310,12 +310,13 @@ def mindspeed_layers(a, pp):
     if one:
         need(pp > 1 and not {"num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank"} & set(a), "list")
         parts = [int(n) for n in one.split(",")]
-        need(len(parts) == pp and sum(parts) == a["num-layers"], f"{parts}")
+        need(len(parts) == pp and sum(parts) == a["num-layers"] and min(parts) > 0, f"{parts}")
         return parts, 1
     parts, v = layers_of_parts(a, pp)
     if lists:
         rows = json.loads(lists)
         need(len(rows) == pp and all(len(r) == v for r in rows) and sum(map(sum, rows)) == a["num-layers"], lists)
+        need(min(map(min, rows)) > 0, lists)
         parts = [rows[k % pp][k // pp] for k in range(pp * v)]
     return parts, v
 
