@@ -10,6 +10,9 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle_marks.h"
+#include "cost/float8.h"
+#include "cost/recompute.h"
+#include "graph/again.h"
 #include "graph/family.h"
 #include "pipeline/schedule.h"
 #include "route/route.h"
@@ -209,11 +212,62 @@ static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, str
 	s->mix = mix;
 }
 
+/* Operators that the word marks. */
+static uint32_t count_marked(struct ap_ctx *ctx, const struct ap_inputs *in, unsigned what)
+{
+	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, in->graph->nnode);
+	struct ap_step step = in->step;
+	uint32_t n = 0;
+
+	step.recompute = what;
+	ap_recompute_mark(ctx, in->graph, &step, mark);
+	for (ap_id i = 0; i < in->graph->nnode; i++)
+		n += mark[i].group != AP_NONE;
+	return n;
+}
+
+/* Sets of modules that differ in this graph, each with those before it, of words that mark something; returns
+ * how many. */
+static size_t find_modules(struct ap_ctx *ctx, const struct ap_inputs *in,
+	const struct ap_executor_language *language, const char *set[AP_MODULES])
+{
+	bool delayed = in->step.float8 && in->step.float8->delayed;
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	unsigned all = 0;
+	uint32_t marked = 0;
+	size_t nset = 0;
+
+	for (size_t i = 0; i < AP_MODULES && language->modules[i]; i++) {
+		const char *words = language->modules[i], *bad;
+		unsigned what, before = all;
+		size_t len;
+		bool good = ap_again_read(words, strlen(words), &what, &bad, &len);
+
+		assert(good);
+		(void)good;
+		for (unsigned bit = 1; bit <= what; bit <<= 1) {
+			uint32_t n = what & bit ? count_marked(ctx, in, all | bit) : 0;
+
+			/* Where scales are delayed, Megatron refuses what products in 8 bits read. */
+			if (n <= marked || (delayed && bit != AP_RECOMPUTE_SELECTIVE))
+				continue;
+			all |= bit;
+			marked = n;
+		}
+		if (all != before)
+			set[nset++] = ap_again_text(ctx->arena, all);
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return nset;
+}
+
 /* What the executor can be told that layers of this graph recompute; free: whatever the graph marks. */
 static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, bool free, struct ap_decision_space *s)
 {
 	const struct ap_recompute_mix *said = s->language->mix;
-	struct ap_recompute_mix *mix = AP_NEW_N(ctx->arena, struct ap_recompute_mix, AP_MIXES);
+	struct ap_recompute_mix *mix = AP_NEW_N(ctx->arena, struct ap_recompute_mix, AP_MIXES + AP_MODULES);
+	const char *set[AP_MODULES];
+	size_t nset = find_modules(ctx, in, s->language, set);
 
 	for (size_t i = 0; i < AP_MIXES && said[i].kind[0]; i++) {
 		size_t n = 0;
@@ -224,6 +278,8 @@ static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, bool free
 		mix[s->nmix].rule = said[i].rule;
 		s->nmix += n > 0;
 	}
+	for (size_t i = 0; i < nset; i++)
+		mix[s->nmix++] = (struct ap_recompute_mix){{set[i]}, AP_KINDS_UNIFORM};
 	s->mix = mix;
 }
 

@@ -10,7 +10,9 @@
 /* SelectiveAC, FullAC. */
 #define ALIKE {{{"none"}, AP_KINDS_UNIFORM}, {{"products/2"}, AP_KINDS_UNIFORM}, {{"full"}, AP_KINDS_UNIFORM}}
 #define LISTS {{{"none", "selective", "full"}, AP_KINDS_LIST}}
-#define BLOCK {{{"none", "full"}, AP_KINDS_UNIFORM}, {{"selective"}, AP_KINDS_UNIFORM}} /* and all or none */
+#define BLOCK {{{"none", "full"}, AP_KINDS_UNIFORM}} /* modules: all or none */
+#define MODULES_OF_ITS_OWN {"selective", "layernorm+activation"}
+#define MODULES {"selective", "layernorm+moe_act"}
 #define TURNS {"1f1b", "interleaved"}
 #define TORCH {"1f1b", "interleaved", "zero_bubble_v"}
 #define WHOLE 1
@@ -28,11 +30,11 @@ static const struct ap_executor_language languages[] = {
 		.fills = true},
 	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true,
 		.fills = true},
-	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, .uneven = true, .sums = true, .whole_rounds = true,
-		.experts_by_sequence = true},
+	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, MODULES_OF_ITS_OWN, .uneven = true, .sums = true,
+		.whole_rounds = true, .experts_by_sequence = true},
 	/* --num-distributed-optimizer-instances */
-	{"megatron", TURNS, ANY_LEVEL, BLOCK, .groups = STATES, .groups_of_dense = true, .uneven = true,
-		.sums = true, .whole_rounds = true, .experts_by_sequence = true},
+	{"megatron", TURNS, ANY_LEVEL, BLOCK, MODULES, .groups = STATES, .groups_of_dense = true,
+		.uneven = true, .sums = true, .whole_rounds = true, .experts_by_sequence = true},
 	/* data_parallel_replicate_degree */
 	{"torchtitan", TORCH, GRADIENTS | WEIGHTS, ALIKE, .groups = DEALT, .groups_of_samples = true,
 		.groups_of_dense = true, .sums_whole = true, .uneven = true, .sums = true, .fills = true,
@@ -47,6 +49,7 @@ const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,
 
 	*l = *ap_executor_language_of("generic");
 	l->route = own->route;
+	memcpy(l->modules, own->modules, sizeof l->modules);
 	l->sums_whole = own->sums_whole;
 	return l;
 }

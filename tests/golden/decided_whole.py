@@ -107,7 +107,9 @@ def renamed(rng, file, to, shuffled):
 
 # ---- what executors can be told ----
 
-KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "full"], "mindformers": ["none", "full"]}
+MODULES = ["none", "selective", "selective+layernorm", "full"]
+KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "full"], "mindformers": ["none", "full"],
+         "megatron": MODULES, "mindspeed": MODULES}
 SHARED = ("mindspore", "mindformers", "torchtitan")  # a pipeline has as many micro-batches as stages
 ROUNDS = ("mindspeed", "megatron", "torchtitan")  # segments run in whole rounds
 VEE = ("torchtitan", "generic")
@@ -191,7 +193,8 @@ def decided_of(joint):
         if not equals:
             got.update({"level": int(key[5:])} if key.startswith("level") else {"scheduler": key})
         elif key == "recompute":
-            if value not in ("none", "selective", "full", "products/2"):
+            value = "selective+layernorm" if value == "layernorm" else value  # the core of attention is fused
+            if value not in (*MODULES, "products/2"):
                 return None
             got["kind"] = value
         elif key == "layers":
