@@ -128,9 +128,10 @@ static void look(struct trying *t)
 		bool fits = ap_partition_even(ctx, &q.p, &plan, &step_s);
 
 		/* Rooms that were given for one plan may be too much for all. */
-		if (!fits && i > 0)
+		if (!fits && i > 0 && !(t->c->below_s < INFINITY))
 			price_leanest(t, &q);
-		if (!fits || step_s >= t->c->near_s || price_dealt(t, &q, &plan, excess))
+		if (!fits || step_s >= t->c->near_s || price_dealt(t, &q, &plan, excess) ||
+			step_s >= t->c->below_s)
 			return;
 		give_room(&q, excess, fixed);
 	}
@@ -161,8 +162,8 @@ static void bound(struct trying *t)
 	lack_bytes = ap_partition_lack(ctx, &q.p);
 	if (lack_bytes > 0)
 		trial->memory_bytes = t->c->usable_bytes + lack_bytes;
-	else
-		price_leanest(t, &q);
+	else if (!(t->c->below_s < INFINITY))
+		price_leanest(t, &q); /* while there is no plan, how much the leanest lacks is of interest */
 	if (trial->verdict == AP_DECISION_OPEN)
 		trial->verdict = AP_DECISION_TOO_LARGE;
 }
