@@ -3,10 +3,11 @@
  * Holds predictions against published measurements: of each row of a CSV file graph, machine and strategy are
  * made and evaluated. docs/fidelity.md is made by it.
  *
- *   fidelity FILE.csv [--only SOURCE] [--neutral] [--csv OUT] [--markdown OUT] [--svg OUT]
+ *   fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--csv OUT] [--markdown OUT]
+ *     [--svg OUT]
  *
- * The first line names the columns (COLUMNS below); others are left alone. A row is predicted from FACTS
- * alone.
+ * Profiles of the folder, NAME.json, replace built-in ones. The first line names the columns (COLUMNS below);
+ * others are left alone. A row is predicted from FACTS alone.
  * What cannot be expressed is counted and named with its reason. Exit status: 0; 2 for a wrong call, 3 for a
  * file that is no such CSV, 6 for one that cannot be read or written.
  */
@@ -282,12 +283,17 @@ static const struct device { /* names of the column hw */
 	{"Ascend910C", 0, "ascend910c", 0},
 };
 
+enum { /* how losses are computed */
+	EXPANDED = AP_LOSS_EXPANDED, FUSED = AP_LOSS_FUSED, BY_VOCABULARY = AP_LOSS_VOCABULARY_PARALLEL
+};
 enum sums { AS_PARAMETER, WIDE_BF16, WIDE }; /* type of exchanged gradients: WIDE: float32 */
 
 /* What the column framework begins with, or else holds; the longer ones first. */
 static const struct framework {
 	const char *name;
 	const char *executor;
+	const char *software; /* its profile */
+	unsigned loss; /* enum ap_model_loss */
 	enum sums sums;
 	int64_t vocab_multiple; /* entries of a tp part's words are padded to; 0: not at all */
 	bool fused; /* kernels, see model/families.h */
@@ -298,26 +304,28 @@ static const struct framework {
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
 	                recipes of NeMo and Megatron-Bridge give it */
 } frameworks[] = {
-	{"Megatron-DeepSpeed", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, .behind = true},
-	{"Megatron-Bridge", "megatron", AS_PARAMETER, 128, true, 0, .scales = "tensorwise", .balanced = true},
-	{"Megatron-LM (202", "megatron", WIDE_BF16, 128, true, 0.1, .scatters = true, /* until 2022 */
-		.behind = true},
-	{"Megatron", "megatron", WIDE_BF16, 128, true, 0, .behind = true},
-	{"NeMo", "megatron", AS_PARAMETER, 128, true, 0, .balanced = true},
-	{"MindSpeed", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
-	{"ModelLink", "mindspeed", WIDE_BF16, 128, true, 0, .behind = true},
-	{"llm-foundry", "generic", AS_PARAMETER, 0, true, 0},
-	{"torchtitan", "torchtitan", WIDE, 0, true, 0, .scales = "tensorwise"},
-	{"nanotron", "generic", WIDE_BF16, 0, true, 0},
-	{"LitGPT", "generic", AS_PARAMETER, 0, true, 0},
-	{"OneFlow", "generic", AS_PARAMETER, 0, true, 0},
-	{"LiBai", "generic", AS_PARAMETER, 0, true, 0},
-	{"NVIDIA DLE", "generic", AS_PARAMETER, 0, true, 0},
-	{"NGC", "generic", AS_PARAMETER, 0, true, 0},
-	{"PyTorch", "generic", AS_PARAMETER, 0, true, 0},
-	{"DeepSpeed", "generic", AS_PARAMETER, 0, true, 0},
-	{"MindFormers", "mindformers", WIDE, 0, false, 0},
-	{"MindSpore", "mindspore", WIDE, 0, false, 0},
+	{"Megatron-DeepSpeed", "megatron", "megatron-2021", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
+		.scatters = true, .behind = true},
+	{"Megatron-Bridge", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0,
+		.scales = "tensorwise", .balanced = true},
+	{"Megatron-LM (202", "megatron", "megatron-2021", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
+		.scatters = true, /* until 2022 */ .behind = true},
+	{"Megatron", "megatron", "megatron", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
+	{"NeMo", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0, .balanced = true},
+	{"MindSpeed", "mindspeed", "mindspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
+	{"ModelLink", "mindspeed", "mindspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
+	{"llm-foundry", "generic", "llm-foundry-fsdp", FUSED, AS_PARAMETER, 0, true, 0},
+	{"torchtitan", "torchtitan", "torchtitan", FUSED, WIDE, 0, true, 0, .scales = "tensorwise"},
+	{"nanotron", "generic", "generic", BY_VOCABULARY, WIDE_BF16, 0, true, 0},
+	{"LitGPT", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"OneFlow", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"LiBai", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"NVIDIA DLE", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"NGC", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"PyTorch", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"DeepSpeed", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
+	{"MindFormers", "mindformers", "mindspore", EXPANDED, WIDE, 0, false, 0},
+	{"MindSpore", "mindspore", "mindspore", EXPANDED, WIDE, 0, false, 0},
 };
 
 static const struct precision { /* parts of the column precision, the first that is found counts */
@@ -518,6 +526,7 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 	p->dropout = takes & AP_MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
 	p->capacity = run->framework->fused ? 0 : 1;
 	p->fused = run->framework->fused;
+	p->loss = (enum ap_model_loss)run->framework->loss;
 	return NULL;
 }
 
@@ -763,6 +772,7 @@ static const struct edit neutral[] = { /* what of the software was fitted, or is
 /* Profiles are files: those that differ from the built-in ones are written into a folder of their own. */
 struct profiles {
 	struct ap_ctx *ctx;
+	const char *given; /* a folder whose profiles replace built-in ones; NULL: none is */
 	char *folder; /* NULL: there is none yet */
 	struct { const char **v; size_t n, cap; } keys, files;
 };
@@ -794,19 +804,31 @@ static void write_edited(struct ap_ctx *ctx, struct ap_jw *w, const struct ap_js
 	ap_jw_end(w);
 }
 
-static const char *builtin_text(const struct ap_builtin *b, const char *name)
+/* NAME.json in the folder of profiles to take instead of built-in ones; NAME where there is none. */
+static const char *file_of(const struct profiles *p, const char *name)
 {
-	while (b->name && strcmp(b->name, name) != 0)
-		b++;
-	return b->text;
+	const char *path = p->given ? ap_arena_printf(p->ctx->arena, "%s/%s.json", p->given, name) : name;
+
+	return p->given && access(path, R_OK) == 0 ? path : name;
 }
 
-static const struct ap_json *parse(struct ap_ctx *ctx, const char *name, const char *text)
+/* The profile that a name stands for; it has to be there. */
+static const struct ap_json *profile(const struct profiles *p, const struct ap_builtin *b, const char *name)
 {
+	const char *path = file_of(p, name);
 	struct ap_json *doc;
+	char *text = NULL;
+	size_t len = 0;
 
-	if (!text || ap_json_parse(ctx, name, text, strlen(text), 0, &doc) != AP_OK)
+	while (b->name && strcmp(b->name, name) != 0)
+		b++;
+	if (path != name && ap_file_read(p->ctx, path, AP_FILE_MAX_BYTES, &text, &len) != AP_OK)
+		die(EXIT_IO, path, "it cannot be read");
+	if (!text && !b->name)
 		die(EXIT_IO, name, "there is no such profile");
+	if (ap_json_parse(p->ctx, name, text ? text : b->text, text ? len : strlen(b->text), 0,
+			&doc) != AP_OK)
+		die(EXIT_IO, path, "it is no JSON");
 	return doc;
 }
 
@@ -878,8 +900,8 @@ static double narrow_gain(const struct run *run)
 /* The chip of a run, whose network is that of its cluster, and whose products in 4 bits have their peak. */
 static const char *chip_of(struct profiles *p, const struct run *run)
 {
-	const char *name = run->device->chip, *text = builtin_text(ap_builtin_chips, name);
-	const struct ap_json *doc = parse(p->ctx, name, text);
+	const char *name = run->device->chip;
+	const struct ap_json *doc = profile(p, ap_builtin_chips, name);
 	struct ap_arena *arena = p->ctx->arena;
 	const struct ap_jv *cube = ap_jv_get(ap_jv_get(ap_json_root(doc), "peak_flops"), "cube");
 	struct edit edits[3] = {0};
@@ -893,21 +915,15 @@ static const char *chip_of(struct profiles *p, const struct run *run)
 		edits[n++] = (struct edit){"/peak_flops/cube/bfloat16",
 			ap_jv_double(ap_jv_get(cube, "bfloat16")) * narrow};
 	return n ? edited(p, doc, ap_arena_printf(arena, "%s %.17g %.17g", name, run->network_Bps, narrow),
-		edits) : name;
+		edits) : file_of(p, name);
 }
 
-/* The software profile of a run; NULL: that of its executor. */
 static const char *software_of(struct profiles *p, const struct run *run, bool is_neutral)
 {
-	const char *name = run->framework->executor, *text = builtin_text(ap_builtin_software, name);
+	const char *name = run->framework->software;
 
-	if (!is_neutral)
-		return NULL;
-	if (!text) {
-		name = "mindspore"; /* of all executors that have none of their own */
-		text = builtin_text(ap_builtin_software, name);
-	}
-	return edited(p, parse(p->ctx, name, text), name, neutral);
+	return is_neutral ? edited(p, profile(p, ap_builtin_software, name), name, neutral)
+		: file_of(p, name);
 }
 
 /* ---- predictions ---- */
@@ -936,7 +952,7 @@ static struct ap_model *make_latent(struct ap_ctx *ctx, const struct run *run)
 	static const char *const on[] = {"multi_latent_attention", "swiglu", "disable_bias_linear",
 		"untie_embeddings_and_output_weights"};
 	const struct ap_launched_options asked = {.batch = p->batch, .dtype = p->dtype, .flash = p->flash,
-		.small = !p->flash, .name = p->name};
+		.loss = p->loss, .small = !p->flash, .name = p->name};
 	int64_t dense = (l->dense * p->layers + l->layers - 1) / l->layers;
 	struct ap_hf_net net;
 	struct ap_json *doc;
@@ -1195,7 +1211,7 @@ static const char *profile_of(const struct row *r)
 {
 	const struct framework *f = framework_of(r->field[COL_framework]);
 
-	return f ? f->executor : "unknown";
+	return f ? f->software : "unknown";
 }
 
 /* The sets of all names, in the order in which they come, and the last of all rows. */
@@ -1602,8 +1618,8 @@ static void write_svg(const char *path, struct ap_arena *arena, const struct tab
 
 static _Noreturn void usage(void)
 {
-	fputs("usage: fidelity FILE.csv [--only SOURCE] [--neutral] [--csv OUT] [--markdown OUT] "
-		"[--svg OUT]\n", stderr);
+	fputs("usage: fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--csv OUT] "
+		"[--markdown OUT] [--svg OUT]\n", stderr);
 	exit(EXIT_USAGE);
 }
 
@@ -1620,7 +1636,8 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		const struct { const char *name; const char **value; } options[] = {{"--only", &only},
-			{"--csv", &csv}, {"--markdown", &markdown}, {"--svg", &svg}};
+			{"--csv", &csv}, {"--profiles", &profiles.given}, {"--markdown", &markdown},
+			{"--svg", &svg}};
 		size_t k = 0;
 
 		while (k < AP_COUNT(options) && strcmp(options[k].name, argv[i]) != 0)

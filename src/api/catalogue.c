@@ -84,17 +84,29 @@ static bool list_software(struct ap_ctx *ctx, const struct ap_settings *set, con
 
 	(void)set;
 	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
+		const struct ap_software *software;
+		bool is;
+
+		if (ap_software_get(ctx, b->name, &software) != AP_OK)
+			return false;
+		is = name && !strcmp(name, b->name);
+		for (int a = 0; name && a < software->nalias; a++)
+			is |= !strcmp(name, software->alias[a]);
 		if (!name && w) {
 			ap_jw_obj_flat(w);
 			ap_jw_kstr(w, "name", b->name);
+			write_strings(w, "aliases", software->alias, software->nalias);
 			ap_jw_end(w);
-		} else if (w && !strcmp(name, b->name))
+		} else if (w && is)
 			write_file(ctx, w, b->text);
-		else if (!name)
-			ap_str_addf(out, "%s\n", b->name);
-		else if (!strcmp(name, b->name))
+		else if (!name) {
+			ap_str_add(out, b->name);
+			for (int a = 0; a < software->nalias; a++)
+				ap_str_addf(out, " %s", software->alias[a]);
+			ap_str_addc(out, '\n');
+		} else if (is)
 			ap_str_add(out, b->text);
-		found |= name && !strcmp(name, b->name);
+		found |= is;
 	}
 	return found;
 }

@@ -32,15 +32,16 @@ static double compute_s(const struct ap_chip *chip, const struct ap_kernel *k)
 {
 	enum ap_unit unit = unit_of(k->unit);
 	double peak = peak_of(chip, unit, k->dtype);
-	const double *half = chip->matmul_half;
-	double efficiency = ap_dtype_is_float8(k->dtype) ? chip->matmul_float8_efficiency
-		: chip->matmul_efficiency;
+	static const double none[3];
+	const double *half = peak > chip->peak_flops[AP_UNIT_VECTOR][k->dtype] ? chip->matmul_half : none;
+	double efficiency = k->efficiency > 0 ? k->efficiency
+		: ap_dtype_is_float8(k->dtype) ? chip->matmul_float8_efficiency : chip->matmul_efficiency;
 
 	if (k->unit == AP_OP_MEMORY)
 		return 0;
 	if (k->gemm)
-		return 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) /
-			(peak * efficiency);
+		return 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) *
+			fmax(1, k->slowdown) / (peak * efficiency * chip->sustained);
 	if (unit == AP_UNIT_CUBE)
 		return k->flops / (peak * efficiency);
 	return k->flops / (peak * chip->vector_efficiency);
@@ -53,7 +54,7 @@ double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
 
 	if (k->unit == AP_OP_VIEW || k->unit == AP_OP_LINK)
 		return 0;
-	time_s = chip->fixed_s[unit_of(k->unit)] + fmax(compute_s(chip, k), memory_s);
+	time_s = fmax(k->launch_s, chip->fixed_s[unit_of(k->unit)] + fmax(compute_s(chip, k), memory_s));
 	assert(isfinite(time_s));
 	return time_s;
 }

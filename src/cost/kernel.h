@@ -7,7 +7,9 @@
  *
  * where eff is that of the operands' type (8 bits have their own), and hm, hn, hk are the extents at which
  * that dimension alone halves the rate (chip profile; the shape of the measured curves: long K helps, short N
- * and K after tensor parallelism must pay).
+ * and K after tensor parallelism must pay). A type in which the matrix unit is no faster than the
+ * vector unit, such as a V100's float32, runs there in small tiles, without these extents. A kernel takes at
+ * least as long as the host needs to start it.
  */
 #ifndef AP_COST_KERNEL_H
 #define AP_COST_KERNEL_H
@@ -22,6 +24,9 @@ struct ap_kernel {
 	double bytes; /* read and written */
 	bool gemm; /* a product of matrices of shape b, m, n, k */
 	double b, m, n, k;
+	double efficiency; /* share of the peak, where the kernel has one of its own; 0: the unit's */
+	double slowdown; /* of a product by what runs beside it; 0: none */
+	double launch_s; /* in which the host starts it */
 };
 
 double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k);

@@ -257,9 +257,26 @@ static double load(const struct ap_task *t, const struct ap_placement *p)
 	return most;
 }
 
+/* Zeros of what is no attention, and where nothing is known. */
+static struct ap_attention_rate attention_rate(const struct ap_opcost *x)
+{
+	struct ap_attention factors;
+
+	if (!x->step->software || !ap_rule_attends(x->b, &factors))
+		return (struct ap_attention_rate){0, 0};
+	return ap_chip_attention(x->chip, x->step->software->attention);
+}
+
+static double launch_s(const struct ap_opcost *x)
+{
+	return x->step->software ? x->step->software->launch_s : 0;
+}
+
 static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
-	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x)};
+	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x), .launch_s = launch_s(x),
+		.slowdown = x->step->software ? x->step->software->product_slowdown : 1,
+		.efficiency = attention_rate(x).forward};
 
 	k.flops = x->b->flops * points_of(x) * unevenness(x) * x->c->load;
 	if (is_gemm(x->b)) {
@@ -363,6 +380,7 @@ static double backward_s(const struct ap_opcost *x)
 		return gemm_backward_s(x) + copy_s;
 	k = kernel_of(x);
 	k.flops *= x->b->row->backward * gradients_part(x);
+	k.efficiency = attention_rate(x).backward;
 	/* reads gradients of results and saved data, writes gradients of operands */
 	for (int o = 0; o < x->b->nout; o++)
 		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
@@ -377,6 +395,7 @@ static double cast_s(const struct ap_opcost *x, int i)
 {
 	double elements = (double)ap_local_elements(&x->b->in[i], x->t->in[i].batch, x->p, x->step);
 	struct ap_kernel k = {.unit = AP_OP_VECTOR, .dtype = x->t->in[i].stored, .flops = elements,
+		.launch_s = launch_s(x),
 		.bytes = ap_opcost_stored(x, i) + ap_opcost_in(x, i)};
 
 	return ap_kernel_time_s(x->chip, &k);
@@ -386,7 +405,7 @@ static double cast_s(const struct ap_opcost *x, int i)
 static double copy_in_8_bits_s(const struct ap_opcost *x, double elements, int copies)
 {
 	const struct ap_float8_recipe *recipe = x->step->float8;
-	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT8_E4M3FN,
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT8_E4M3FN, .launch_s = launch_s(x),
 		.bytes = elements * (recipe->reads * 2 + copies * ap_float8_bytes(recipe))};
 
 	return ap_kernel_time_s(x->chip, &k) + (recipe->reads - 1) * x->chip->fixed_s[AP_UNIT_MEMORY];

@@ -35,6 +35,15 @@ static const char *const withins[] = {
 	[AP_WITHIN_MACHINE] = "machine",
 };
 
+static const char *const attention_kernels[] = {
+	[AP_ATTENTION_UNKNOWN] = "",
+	[AP_ATTENTION_FLASH_1] = "flash-1",
+	[AP_ATTENTION_FLASH_2] = "flash-2",
+	[AP_ATTENTION_FLASH_3] = "flash-3",
+	[AP_ATTENTION_NPU] = "npu",
+	[AP_ATTENTION_COUNT] = NULL,
+};
+
 /* Reads a number of an object into a field. */
 struct slot {
 	const char *key;
@@ -93,11 +102,39 @@ static enum ap_status get_peaks(struct ap_ctx *ctx, const struct ap_json *doc,
 		&out->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32]);
 }
 
+/* Reads the rates of attention's kernels, by name. */
+static enum ap_status get_attention(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *root,
+	struct ap_chip *out)
+{
+	static const char *const known[] = {"forward", "backward", NULL};
+	const struct ap_jv *kernels = NULL;
+
+	AP_TRY(ap_json_opt_obj(ctx, doc, root, "attention", &kernels));
+	if (!kernels)
+		return AP_OK;
+	AP_TRY(ap_json_known(ctx, doc, kernels, attention_kernels + 1));
+	for (int k = AP_ATTENTION_UNKNOWN + 1; k < AP_ATTENTION_COUNT; k++) {
+		const struct slot slots[] = {
+			{"forward", 1e-6, 1, &out->attention[k].forward},
+			{"backward", 1e-6, 1, &out->attention[k].backward},
+		};
+		const struct ap_jv *obj = NULL;
+
+		AP_TRY(ap_json_opt_obj(ctx, doc, kernels, attention_kernels[k], &obj));
+		if (!obj)
+			continue;
+		AP_TRY(ap_json_known(ctx, doc, obj, known));
+		AP_TRY(get_numbers(ctx, doc, obj, slots, AP_COUNT(slots)));
+	}
+	return AP_OK;
+}
+
 static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_chip *out)
 {
 	static const char *const known_fixed[] = {"cube", "vector", "memory", "collective", NULL};
-	static const char *const known_part[] = {"matmul", "matmul_float8", "vector", "memory", NULL};
+	static const char *const known_part[] = {"matmul", "matmul_float8", "sustained", "vector",
+		"memory", NULL};
 	const struct slot fixed[] = {
 		{"cube", 0, 1, &out->fixed_s[AP_UNIT_CUBE]},
 		{"vector", 0, 1, &out->fixed_s[AP_UNIT_VECTOR]},
@@ -122,6 +159,8 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 	if (ap_jv_get(obj, "matmul_float8"))
 		AP_TRY(ap_json_get_num(ctx, doc, obj, "matmul_float8", 1e-6, 1,
 			&out->matmul_float8_efficiency));
+	out->sustained = 1;
+	AP_TRY(ap_json_opt_num(ctx, doc, obj, "sustained", 1e-6, 1, &out->sustained));
 
 	AP_TRY(ap_json_get_arr(ctx, doc, root, "matmul_half", &half));
 	for (const struct ap_jv *v = ap_jv_first(half); v; v = ap_jv_next(v), i++)
@@ -134,7 +173,7 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 			return ap_json_report(ctx, doc, half, AP_ERROR, AP_MEANING, NULL,
 				"key-range",
 				"matmul_half is three extents from 0 to 1e6 for m, n and k");
-	return AP_OK;
+	return get_attention(ctx, doc, root, out);
 }
 
 static enum ap_status get_memory(struct ap_ctx *ctx, const struct ap_json *doc,
@@ -275,7 +314,7 @@ static enum ap_status get_levels(struct ap_ctx *ctx, const struct ap_json *doc,
 }
 
 static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jv *root, struct ap_chip *out)
+	const struct ap_jv *root, const char *const **out, int *nout)
 {
 	const struct ap_jv *aliases = NULL;
 	const char **alias;
@@ -288,9 +327,9 @@ static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
 		if (ap_jv_type(v) != AP_JSTRING)
 			return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-type",
 				"an alias is a string");
-		alias[out->nalias++] = ap_jv_str(v);
+		alias[(*nout)++] = ap_jv_str(v);
 	}
-	out->alias = alias;
+	*out = alias;
 	return AP_OK;
 }
 
@@ -317,7 +356,7 @@ static enum ap_status get_server(struct ap_ctx *ctx, const struct ap_json *doc,
 enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_chip *out)
 {
 	static const char *const known[] = {"schema", "name", "aliases", "peak_flops", "fixed_s",
-		"efficiency", "matmul_half", "memory", "levels", "devices_per_server",
+		"efficiency", "matmul_half", "attention", "memory", "levels", "devices_per_server",
 		"devices_per_pod", "hccl", "sources", NULL};
 	const struct ap_jv *root, *sources = NULL;
 
@@ -326,7 +365,7 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 	AP_TRY(ap_json_known(ctx, doc, root, known));
 	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
 	AP_TRY(get_name(ctx, doc, root, &out->name));
-	AP_TRY(get_aliases(ctx, doc, root, out));
+	AP_TRY(get_aliases(ctx, doc, root, &out->alias, &out->nalias));
 	AP_TRY(get_peaks(ctx, doc, root, out));
 	AP_TRY(get_speeds(ctx, doc, root, out));
 	AP_TRY(get_memory(ctx, doc, root, out));
@@ -350,12 +389,41 @@ static enum ap_status get_gradient_sum(struct ap_ctx *ctx, const struct ap_json 
 	return AP_OK;
 }
 
+static enum ap_status get_attention_kernel(struct ap_ctx *ctx, const struct ap_json *doc,
+	const struct ap_jv *root, struct ap_software *out)
+{
+	const char *given = NULL;
+
+	AP_TRY(ap_json_opt_str(ctx, doc, root, "attention", &given));
+	for (int i = AP_ATTENTION_UNKNOWN + 1; given && i < AP_ATTENTION_COUNT; i++)
+		if (!strcmp(given, attention_kernels[i]))
+			out->attention = (enum ap_attention_kernel)i;
+	if (given && out->attention == AP_ATTENTION_UNKNOWN)
+		return ap_json_report(ctx, doc, ap_jv_get(root, "attention"), AP_ERROR, AP_MEANING, NULL,
+			"profile-attention",
+			"\"%s\"; expected \"flash-1\", \"flash-2\", \"flash-3\" or \"npu\"", given);
+	return AP_OK;
+}
+
+struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_attention_kernel kernel)
+{
+	int k = kernel;
+
+	while (k > AP_ATTENTION_UNKNOWN && !(chip->attention[k].forward > 0))
+		k--;
+	if (k == AP_ATTENTION_UNKNOWN && kernel != AP_ATTENTION_UNKNOWN)
+		for (k = kernel + 1; k < AP_ATTENTION_COUNT && !(chip->attention[k].forward > 0); k++)
+			;
+	return k < AP_ATTENTION_COUNT ? chip->attention[k] : (struct ap_attention_rate){0, 0};
+}
+
 enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
-	static const char *const known[] = {"schema", "name", "gradient_exposed",
-		"overlap_slowdown", "master_bytes", "gradient_bytes", "gradient_copy_bytes",
-		"gradient_sum", "context_bytes", "comm_buffer_bytes", "step_error_percent",
+	static const char *const known[] = {"schema", "name", "aliases", "attention", "product_slowdown",
+		"launch_s", "gradient_exposed", "overlap_slowdown", "master_bytes", "gradient_bytes",
+		"gradient_copy_bytes", "gradient_sum", "context_bytes", "comm_buffer_bytes",
+		"step_error_percent",
 		"memory_error_percent", "sources", NULL};
 	const struct slot slots[] = {
 		{"gradient_exposed", 0, 1, &out->gradient_exposed},
@@ -370,7 +438,12 @@ enum ap_status ap_software_parse(
 	AP_TRY(ap_json_known(ctx, doc, root, known));
 	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
 	AP_TRY(get_name(ctx, doc, root, &out->name));
+	AP_TRY(get_aliases(ctx, doc, root, &out->alias, &out->nalias));
 	AP_TRY(get_numbers(ctx, doc, root, slots, AP_COUNT(slots)));
+	AP_TRY(get_attention_kernel(ctx, doc, root, out));
+	out->product_slowdown = 1;
+	AP_TRY(ap_json_opt_num(ctx, doc, root, "product_slowdown", 1, 100, &out->product_slowdown));
+	AP_TRY(ap_json_opt_num(ctx, doc, root, "launch_s", 0, 1, &out->launch_s));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
 	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));
 	AP_TRY(ap_json_opt_int(ctx, doc, root, "gradient_copy_bytes", 0, 64, &copy));
@@ -513,6 +586,15 @@ enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name, const struc
 			return load_software(ctx, b, NULL, out);
 		consider(&near, b->name);
 	}
+	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
+		AP_TRY(load_software(ctx, b, NULL, out));
+		for (int i = 0; i < (*out)->nalias; i++) {
+			if (strcmp((*out)->alias[i], name) == 0)
+				return AP_OK;
+			consider(&near, (*out)->alias[i]);
+		}
+	}
+	*out = NULL;
 	return unknown(ctx, "software profile", ap_builtin_software, &near);
 }
 

@@ -43,6 +43,20 @@ struct ap_link_level {
 	double efficiency; /* achievable share of bandwidth, (0, 1] */
 };
 
+/* Kernels that compute attention as one, by age. */
+enum ap_attention_kernel {
+	AP_ATTENTION_UNKNOWN,
+	AP_ATTENTION_FLASH_1, /* FlashAttention of 2022, and Triton's of 2023 */
+	AP_ATTENTION_FLASH_2, /* of 2023, torch's scaled_dot_product_attention */
+	AP_ATTENTION_FLASH_3, /* of 2024, cuDNN's since */
+	AP_ATTENTION_NPU, /* npu_fusion_attention, FlashAttentionScore of CANN */
+	AP_ATTENTION_COUNT
+};
+
+struct ap_attention_rate { /* shares of the matrix unit's peak; 0: nothing is known */
+	double forward, backward;
+};
+
 struct ap_chip {
 	const char *name;
 	const char *file; /* base name of the file, or "NAME.json" for a built-in one */
@@ -51,7 +65,9 @@ struct ap_chip {
 	double fixed_s[AP_UNIT_COUNT]; /* launch and drain per kernel */
 	double matmul_efficiency; /* share of peak for large shapes */
 	double matmul_float8_efficiency; /* the same of operands in 8 bits; where not said, as others */
+	double sustained; /* what of it holds where long runs bring the device to its power limit */
 	double matmul_half[3]; /* extents m, n, k that alone halve the efficiency */
+	struct ap_attention_rate attention[AP_ATTENTION_COUNT];
 	double vector_efficiency;
 	double memory_Bps, memory_efficiency;
 	int64_t memory_bytes; /* of the device */
@@ -76,17 +92,26 @@ enum ap_gradient_sum {
 struct ap_software { /* framework behaviour, independent of the machine */
 	const char *name;
 	const char *file, *sha256;
+	int nalias;
+	const char *const *alias; /* other names, lower case */
 	double gradient_exposed; /* share of gradient exchange not hidden by the backward pass */
 	double overlap_slowdown; /* >= 1: slowdown of compute next to a collective */
 	int master_bytes; /* per element of a 16-bit trainable parameter: full-precision copy */
 	int gradient_bytes; /* per element of a 16-bit parameter's gradient buffer */
 	enum ap_gradient_sum gradient_sum;
+	enum ap_attention_kernel attention;
+	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
+	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
 	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */
 	int64_t context_bytes; /* runtime, library workspaces */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */
 	double step_error, memory_error;
 };
+
+/* Rates of the chip's attention with a software's kernel: of the newest that the chip has and that is no
+ * newer, else of its oldest; zeros if the chip has none. */
+struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_attention_kernel kernel);
 
 /* Gets the built-in profile of a name or alias, ignoring case, or, if name ends in ".json", the
  * file. Returns AP_USAGE with the known names and the nearest if unknown. */

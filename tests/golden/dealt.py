@@ -93,7 +93,9 @@ def look_at(rng, folder, name, executor, chip):
     devices, batch = rng.choice([(8, 64), (8, 16), (16, 64), (16, 16)])
     pp, v, hybrid, level = settings(rng, layers, devices, batch)
     graph = os.path.join(folder, name + ".json")
-    machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor, "--batch", str(batch)]
+    software = rng.choice([[], [], ["--software", "megatron-2021"], ["--software", "llm-foundry-fsdp"]])
+    machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor, "--batch", str(batch),
+               *software]
     memory = []
     code, out, err = run("plan", graph, *machine, *level, "--hybrid", hybrid, "--json")
     if code == 0 and rng.random() < 0.6:  # so that memory binds

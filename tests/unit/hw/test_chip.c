@@ -172,9 +172,31 @@ START_TEST(software_profiles)
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspeed", &s), AP_OK);
 	ck_assert_int_eq(s->gradient_sum, AP_SUM_APART);
 	ck_assert(!(s->step_error > 0)); /* nobody has measured it */
+	ck_assert_int_eq(ap_software_get(&ctx, "megatron-core", &s), AP_OK);
+	ck_assert_str_eq(s->name, "megatron");
+	ck_assert_int_eq(s->attention, AP_ATTENTION_FLASH_3);
+	ck_assert_double_eq(s->product_slowdown, 1);
+	ck_assert_double_eq(s->launch_s, 0);
+	ck_assert_int_eq(ap_software_get(&ctx, "megatron-2022", &s), AP_OK);
+	ck_assert_str_eq(s->name, "megatron-2021");
+	ck_assert_double_eq(s->launch_s, 45e-6);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspor", &s), AP_USAGE);
 	ck_assert_ptr_nonnull(
 		strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "did you mean \"mindspore\""));
+}
+END_TEST
+
+/* The newest kernel that a chip has and that is no newer than the software's, else its oldest. */
+START_TEST(kernels_of_attention)
+{
+	const struct ap_chip *a100 = get_chip("a100-80"), *b200 = get_chip("b200-180"), *npu = get_chip("910b3");
+
+	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_FLASH_1).backward, 0.295);
+	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_FLASH_3).forward, 0.54);
+	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_UNKNOWN).forward, 0);
+	ck_assert_double_eq(ap_chip_attention(b200, AP_ATTENTION_FLASH_1).forward, 0.35);
+	ck_assert_double_eq(ap_chip_attention(npu, AP_ATTENTION_FLASH_2).forward, 0.45);
+	ck_assert_double_eq(ap_chip_attention(get_chip("v100"), AP_ATTENTION_FLASH_2).forward, 0);
 }
 END_TEST
 
@@ -261,6 +283,19 @@ static const char *edited(const char *chip, const char *from, const char *to)
 	return s.s;
 }
 
+START_TEST(an_unknown_kernel_of_attention_is_refused)
+{
+	static const char text[] = "{\"schema\": \"autopar-software/1\", \"name\": \"x\", "
+		"\"gradient_exposed\": 1, \"overlap_slowdown\": 1, \"attention\": \"flash-4\"}";
+	struct ap_json *doc;
+	struct ap_software s;
+
+	ck_assert(ap_json_parse(&ctx, "x.json", text, sizeof text - 1, 0, &doc) == AP_OK);
+	ck_assert_int_ne(ap_software_parse(&ctx, doc, &s), AP_OK);
+	ck_assert_ptr_nonnull(strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "\"flash-3\" or \"npu\""));
+}
+END_TEST
+
 START_TEST(an_unknown_way_to_sum_is_refused)
 {
 	static const char text[] = "{\"schema\": \"autopar-software/1\", \"name\": \"x\", "
@@ -289,6 +324,8 @@ START_TEST(bad_profiles_are_refused_by_name)
 		{"313e12", "\"313e12\"", "key-type"},
 		{"\"matmul\": 0.96", "\"matmul\": 1.5", "key-range"},
 		{"\"matmul\": 0.96", "\"matmul\": 0", "key-range"},
+		{"\"npu\": {\"forward\": 0.45", "\"npu\": {\"forward\": 1.45", "key-range"},
+		{"\"npu\": {\"forward\": 0.45", "\"npu\": {\"onward\": 0.45", "key-missing"},
 		{"\"matmul\": 0.96", "\"matmul\": 0.96, \"matmul_float8\": 1.5", "key-range"},
 		{"[64, 64, 260]", "[64, 64]", "key-range"},
 		{"[64, 64, 260]", "[64, 64, 260, 1]", "key-range"},
