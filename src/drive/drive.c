@@ -1237,6 +1237,7 @@ struct drive_job {
 	struct ap_plan *out;
 	const struct ap_problem **problem;
 	enum ap_status st;
+	bool refused; /* memory ran out in it */
 };
 
 static enum ap_status run_job(struct drive_job *j)
@@ -1253,6 +1254,7 @@ static enum ap_status run_job(struct drive_job *j)
 	d.rivals.any = false;
 	st = drive(&d, j->found, j->problem);
 	j->found->steps = d.steps;
+	j->refused = d.refused;
 	ap_rivals_end(&d.routed);
 	return st;
 }
@@ -1279,14 +1281,31 @@ static void found_init(struct ap_ctx *ctx, const struct ap_request *rq, struct a
 		f->count[i] = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
 }
 
+/* Finds with ctx->jobs threads; false: memory ran out as a whole. */
+static bool find(struct drive_job *j)
+{
+	j->st = AP_LIMIT;
+	j->refused = false;
+	found_init(j->ctx, j->rq, j->found);
+	return ap_attempt_apart(j->ctx, try_job, NULL, j, &j->found->arena);
+}
+
 enum ap_status ap_drive_find(struct ap_ctx *ctx, const struct ap_request *rq, struct ap_found *found,
 	struct ap_plan *out, const struct ap_problem **problem)
 {
-	struct drive_job j = {ctx, rq, found, out, problem, AP_LIMIT};
-	bool done;
+	struct drive_job j = {ctx, rq, found, out, problem, AP_LIMIT, false};
+	struct ap_diag_mark before = ap_diag_mark(ctx->diag);
+	struct ap_ctx alone = *ctx;
+	bool done = find(&j);
 
-	found_init(ctx, rq, found);
-	done = ap_attempt_apart(ctx, try_job, NULL, &j, &found->arena);
+	if (ctx->jobs > 1 && j.st == AP_LIMIT && !found->any && (!done || j.refused)) {
+		/* Threads hold memory at the same time: one may do where several do not. */
+		ap_arena_destroy(found->arena);
+		ap_diag_forget(ctx->diag, &before);
+		alone.jobs = 1;
+		j.ctx = &alone;
+		done = find(&j);
+	}
 	if (j.st == AP_OK || j.st == AP_STOPPED)
 		return j.st;
 	if (problem)
