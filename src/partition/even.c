@@ -10,7 +10,7 @@
 #include "pipeline/schedule.h"
 
 enum { MOST_STEPS = 64 }; /* of a number of layers, where all choices are tried */
-#define TICK_S 0x1p-30 /* of the replay */
+#define TICK_S 0x1p-30 /* of the replay, unless a step takes more than 2^60 of these */
 
 struct sums { /* of layers */
 	double time_s; /* of all passes */
@@ -23,6 +23,7 @@ struct evening {
 	struct ap_pipe pipe;
 	int32_t npart;
 	int64_t nfirst, nbody, nlayer;
+	double tick_s;
 	const struct ap_partition_row **row; /* [nlayer] by kind */
 	int64_t *count; /* [npart] of the body */
 	int64_t *first; /* [npart + 1] */
@@ -96,7 +97,7 @@ static void add_part(const struct evening *e, int32_t stage, int32_t segment, co
 		s->time_s += fmax(0, t[AP_TIME_BESIDE] - t[e->p->scheduler->splits ? AP_TIME_WEIGHT
 			: AP_TIME_BACKWARD]);
 	for (int i = 0; ticks && i < AP_TIMES; i++)
-		ticks[q].t[i] = (int64_t)(t[i] / TICK_S);
+		ticks[q].t[i] = (int64_t)(t[i] / e->tick_s);
 }
 
 /* Time and bytes of a stage with so many layers in each kind. */
@@ -255,17 +256,17 @@ static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 		largest_s = fmax(largest_s, all.time_s);
 	}
 	for (int32_t q = 0; q + 1 < e->npart; q++) {
-		send[q] = (int64_t)(e->p->degree[0].send_s / TICK_S);
-		back[q] = (int64_t)(e->p->degree[0].send_back_s / TICK_S);
+		send[q] = (int64_t)(e->p->degree[0].send_s / e->tick_s);
+		back[q] = (int64_t)(e->p->degree[0].send_back_s / e->tick_s);
 	}
-	ap_replay_share(replay, (int64_t)(e->p->shared.send_s / TICK_S),
-		(int64_t)(e->p->shared.send_back_s / TICK_S));
+	ap_replay_share(replay, (int64_t)(e->p->shared.send_s / e->tick_s),
+		(int64_t)(e->p->shared.send_back_s / e->tick_s));
 	end = ap_replay_end(replay, ticks, send, back);
 	*out = (struct ap_partition_plan){ap_arena_memdup(arena, e->first,
 		(size_t)(e->npart + 1) * sizeof *e->first), AP_NEW_N(arena, uint32_t, e->p->nstage), kind,
 		e->p->kinds == AP_KINDS_UNIFORM ? ap_arena_memdup(arena, e->number,
 			e->p->nkind * sizeof *e->number) : NULL};
-	return e->p->objective == AP_OBJECTIVE_STAGE ? largest_s : (double)end * TICK_S;
+	return e->p->objective == AP_OBJECTIVE_STAGE ? largest_s : (double)end * e->tick_s;
 }
 
 /* Passes over one micro-batch of a stage. */
@@ -337,6 +338,31 @@ bool ap_partition_even_counts(const struct ap_partition *p, int64_t *count)
 	return true;
 }
 
+/* A tick in which no step overflows: each takes less than all its passes, sends and updates one by one. */
+static double pick_tick_s(const struct evening *e)
+{
+	const struct ap_partition *p = e->p;
+	double m = (double)p->nmicro, most;
+	int exponent;
+
+	most = p->shared.send_s + p->shared.send_back_s +
+		m * e->npart * (p->degree[0].send_s + p->degree[0].send_back_s);
+	for (int64_t i = 0; i < e->nlayer; i++) {
+		double longest = 0;
+
+		for (uint32_t k = 0; k < p->nkind; k++) {
+			const struct ap_partition_row *r = &e->row[i][k];
+
+			if (!r->absent)
+				longest = fmax(longest, m * (r->forward_s + r->backward_s + r->weight_s +
+					r->beside_s) + r->exchange_s + r->update_s);
+		}
+		most += longest;
+	}
+	frexp(most, &exponent);
+	return exponent > 30 ? ldexp(1, exponent - 60) : TICK_S;
+}
+
 bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_partition_plan *out,
 	double *step_s)
 {
@@ -358,6 +384,7 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 			e.row[i++] = p->cls[p->run[r].cls].row;
 			e.nfirst += p->run[r].at == AP_AT_FIRST;
 		}
+	e.tick_s = pick_tick_s(&e);
 	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &e.pipe);
 	if (!ap_partition_even_counts(p, e.count))
 		return false;

@@ -188,6 +188,26 @@ START_TEST(even_plans_are_found_and_proven_at_once)
 }
 END_TEST
 
+/* Times that no fixed tick has room for. */
+START_TEST(steps_of_any_length_are_planned)
+{
+	static const struct ap_partition_row slow[] = {{.forward_s = 1e15, .backward_s = 2e15, .kept_bytes = 1}};
+	static const struct ap_partition_class slow_layers[] = {{"slow", slow}};
+	const struct ap_partition_run run = {0, 16, AP_AT_BODY};
+	const struct ap_partition_budget budget = {.work = 1000000};
+	struct ap_ctx ctx = ctx_create(true);
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(&run, 1, 1, room);
+	struct ap_partition_choice c;
+
+	p.cls = slow_layers;
+	p.nclass = 1;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq_tol(c.cost, (48 * 6 + 7 * 6) * 1e15, 1e6);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* 30 layers on eight stages: some have four, which fractions alone do not say. */
 START_TEST(stages_have_whole_layers)
 {
