@@ -376,14 +376,18 @@ static const struct need {
 	{AP_SET_comm_fusion_reducescatter_mode, AP_SET_comm_fusion_openstate, fuses},
 };
 
-/* A level that is still to be picked says whether anything is dealt. */
-static bool is_open_need(const struct ap_settings *o, const struct need *n)
+/* A level that is still to be picked says whether anything is dealt, and `plan` decides what is not given. */
+static bool is_open_need(const struct ap_settings *o, const struct need *n, unsigned uses)
 {
+	bool decided = n->other == AP_SET_enable_parallel_optimizer || n->other == AP_SET_pipeline_stages;
+
+	if (uses & AP_FOR_plan && decided && !ap_setting_given(o, n->other))
+		return true;
 	return OPEN(n->setting, n->other) ||
 		(n->other == AP_SET_enable_parallel_optimizer && OPEN(AP_SET_optimizer_level));
 }
 
-static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o)
+static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	enum ap_setting_id said = AP_SET_COUNT;
 	struct ap_settings usual;
@@ -392,7 +396,7 @@ static enum ap_status note_needs(struct ap_ctx *ctx, const struct ap_settings *o
 	for (size_t i = 0; i < AP_COUNT(needs); i++) {
 		const struct need *n = &needs[i];
 
-		if (n->setting == said || is_open_need(o, n) || n->holds(o) ||
+		if (n->setting == said || is_open_need(o, n, uses) || n->holds(o) ||
 			!differs(ctx, o, &usual, n->setting))
 			continue;
 		said = n->setting;
@@ -629,7 +633,7 @@ static enum ap_status note_executor(struct ap_ctx *ctx, const struct ap_settings
 enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	AP_TRY(note_idle(ctx, o, uses));
-	AP_TRY(note_needs(ctx, o));
+	AP_TRY(note_needs(ctx, o, uses));
 	AP_TRY(note_scheduler(ctx, o));
 	AP_TRY(note_executor(ctx, o, uses));
 	if (!OPEN(AP_SET_micro_batches, AP_SET_pipeline_stages) &&
