@@ -379,7 +379,8 @@ static const struct need {
 /* A level that is still to be picked says whether anything is dealt, and `plan` decides what is not given. */
 static bool is_open_need(const struct ap_settings *o, const struct need *n, unsigned uses)
 {
-	bool decided = n->other == AP_SET_enable_parallel_optimizer || n->other == AP_SET_pipeline_stages;
+	bool decided = n->other == AP_SET_enable_parallel_optimizer || n->other == AP_SET_parallel_mode ||
+		n->other == AP_SET_pipeline_stages;
 
 	if (uses & AP_FOR_plan && decided && !ap_setting_given(o, n->other))
 		return true;
