@@ -203,7 +203,7 @@ static bool make(struct ap_ctx *ctx, const struct grid *g, const struct combinat
 	struct ap_settings *o = AP_NEW(ctx->arena, struct ap_settings);
 
 	settings_of(ctx, g, c, o);
-	return ap_settings_settle(ctx, o) == AP_OK &&
+	return ap_settings_settle(ctx, o, AP_FOR_evaluate) == AP_OK &&
 		ap_inputs_make(ctx, o, &g->src, AP_FOR_evaluate, in) == AP_OK &&
 		ap_inputs_give(ctx, o, &g->src, AP_FOR_evaluate, in) == AP_OK;
 }
@@ -375,7 +375,8 @@ static void open_inputs(struct grid *g, const char *path, double headroom)
 	struct ap_settings one = g->set;
 	struct ap_inputs in;
 
-	if (ap_settings_settle(ctx, &one) != AP_OK || ap_sources_read(ctx, &one, &named, &g->src) != AP_OK ||
+	if (ap_settings_settle(ctx, &one, AP_FOR_evaluate) != AP_OK ||
+		ap_sources_read(ctx, &one, &named, &g->src) != AP_OK ||
 		ap_inputs_make(ctx, &one, &g->src, AP_FOR_search, &in) != AP_OK)
 		say(ctx->diag);
 	for (size_t i = 0; i < AP_COUNT(executors); i++)

@@ -304,7 +304,7 @@ static void cut_as_planned(struct holding *h, struct ap_inputs *in)
 
 static enum ap_status make_planned(struct holding *h, struct ap_inputs *in)
 {
-	ap_settings_check(&h->own, &h->set);
+	ap_settings_check(&h->own, &h->set, AP_FOR_search);
 	AP_TRY(ap_diag_status(h->own.diag));
 	return ap_inputs_make(&h->own, &h->set, &h->src, h->use, in);
 }

@@ -363,7 +363,7 @@ static enum ap_status read_inputs(struct making *m)
 		p->set.strategy = a->named.strategy.path;
 	else
 		p->set.strategy_ckpt_load_file = a->named.strategy.path;
-	AP_TRY(ap_settings_settle(&p->ctx, &p->set));
+	AP_TRY(ap_settings_settle(&p->ctx, &p->set, m->use));
 	AP_TRY(ap_settings_one(&p->ctx, &p->set, AP_FOR_evaluate, "the library"));
 	AP_TRY(ap_settings_note(&p->ctx, &p->set, m->use));
 	if (!a->named.graph.path)

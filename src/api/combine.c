@@ -224,7 +224,7 @@ static void try_plan(void *user)
 
 	t->ctx.diag = ap_diag_create(t->ctx.arena, t->several->asked->strict);
 	*set = *t->several->one[t->number];
-	t->st = ap_settings_settle(&t->ctx, set);
+	t->st = ap_settings_settle(&t->ctx, set, AP_FOR_search);
 	if (t->st == AP_OK)
 		t->st = ap_settings_note(&t->ctx, set, AP_FOR_search);
 	if (t->st == AP_OK)

@@ -380,7 +380,7 @@ enum ap_status ap_config_check(struct ap_ctx *ctx, const struct ap_json *doc)
 	set_keys(ctx, doc, AP_FOR_ALL, &given);
 	if (ap_diag_count(ctx->diag, AP_ERROR) > before)
 		return AP_MEANING;
-	(void)ap_settings_settle(&own, &given);
+	(void)ap_settings_settle(&own, &given, AP_FOR_search);
 	for (size_t i = 0; (text = ap_diag_text(own.diag, i, &level, NULL)); i++)
 		(void)ap_json_report(ctx, doc, ap_json_root(doc), level,
 			level == AP_ERROR ? AP_MEANING : AP_OK, NULL, NULL, "%s", text);

@@ -188,7 +188,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 
 	src.apart = e->stages;
 	ap_points_settings(ctx, t->set, t->space, &e->one, &o);
-	ap_settings_check(ctx, &o);
+	ap_settings_check(ctx, &o, AP_FOR_evaluate);
 	AP_TRY(ap_diag_status(ctx->diag));
 	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, &in));
 	AP_TRY(ap_inputs_give(ctx, &o, &src, AP_FOR_evaluate, &in));

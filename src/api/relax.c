@@ -51,7 +51,7 @@ enum { OPERATOR_BYTES = 4096, DEVICE_BYTES = 96, PASS_BYTES = 128 };
 static enum ap_status prepare(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, struct ap_inputs *in)
 {
-	ap_settings_check(ctx, set);
+	ap_settings_check(ctx, set, AP_FOR_search);
 	AP_TRY(ap_diag_status(ctx->diag));
 	AP_TRY(ap_inputs_make(ctx, set, src, AP_FOR_search, in));
 	AP_TRY(ap_inputs_give(ctx, set, src, AP_FOR_search, in));

@@ -56,7 +56,13 @@ static bool is_open(const struct ap_settings *o, const enum ap_setting_id *of)
 #define OF_PIPELINE AP_SET_pipeline_scheduler, AP_SET_pipeline_segments, AP_SET_pipeline_stages, \
 	AP_SET_micro_batches, AP_SET_hybrid
 
-static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
+/* Does `plan` decide a setting, as it is not given? */
+static bool is_decided(const struct ap_settings *o, enum ap_setting_id id, unsigned uses)
+{
+	return uses & AP_FOR_plan && !ap_setting_given(o, id);
+}
+
+static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	int scheduler = o->pipeline_scheduler;
 	bool several = scheduler == AP_SCHEDULER_INTERLEAVED || scheduler == AP_SCHEDULER_ZERO_BUBBLE_V;
@@ -75,10 +81,11 @@ static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
 		enum ap_setting_id by = o->pipeline_interleave ? AP_SET_pipeline_interleave
 			: GIVEN(pipeline_scheduler) ? AP_SET_pipeline_scheduler : AP_SET_pipeline_segments;
 
-		if (o->pipeline_segments < 2)
+		if (o->pipeline_segments < 2 && !is_decided(o, AP_SET_pipeline_segments, uses))
 			(void)ap_settings_contradict(ctx, o, by, AP_SET_pipeline_segments,
 				"interleaved stages run at least two segments");
-		if (o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
+		if (o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)) &&
+			!is_decided(o, AP_SET_micro_batches, uses))
 			(void)ap_settings_contradict(ctx, o, by, AP_SET_micro_batches,
 				"interleaved stages need at least as many micro-batches as stages");
 	}
@@ -87,7 +94,7 @@ static void check_pipeline(struct ap_ctx *ctx, const struct ap_settings *o)
 	if ((scheduler == AP_SCHEDULER_1F1B || scheduler == AP_SCHEDULER_GPIPE) && segments > 1)
 		CONTRADICT(pipeline_scheduler, pipeline_segments,
 			"it runs one segment of a stage, interleaved several");
-	if (segments > 1 && o->pipeline_stages == 1)
+	if (segments > 1 && o->pipeline_stages == 1 && !is_decided(o, AP_SET_pipeline_stages, uses))
 		CONTRADICT(pipeline_segments, pipeline_stages, "segments are parts of several stages");
 }
 
@@ -239,13 +246,13 @@ static void check_level(struct ap_ctx *ctx, const struct ap_settings *o)
 			"gradients are dealt from level2 on");
 }
 
-void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o)
+void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	const struct ap_choices *sizes = o->among[AP_SET_optimizer_weight_shard_size];
 
 	check_inputs(ctx, o);
 	if (!OPEN(OF_PIPELINE)) {
-		check_pipeline(ctx, o);
+		check_pipeline(ctx, o, uses);
 		check_passes_beside(ctx, o);
 	}
 	check_dispatcher(ctx, o);
@@ -382,7 +389,7 @@ static bool is_open_need(const struct ap_settings *o, const struct need *n, unsi
 	bool decided = n->other == AP_SET_enable_parallel_optimizer || n->other == AP_SET_parallel_mode ||
 		n->other == AP_SET_pipeline_stages;
 
-	if (uses & AP_FOR_plan && decided && !ap_setting_given(o, n->other))
+	if (decided && is_decided(o, n->other, uses))
 		return true;
 	return OPEN(n->setting, n->other) ||
 		(n->other == AP_SET_enable_parallel_optimizer && OPEN(AP_SET_optimizer_level));
@@ -555,11 +562,11 @@ enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, 
 	return ap_diag_status(ctx->diag);
 }
 
-enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o)
+enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o, unsigned uses)
 {
 	AP_TRY(settle_hybrid(ctx, o));
 	AP_TRY(check_recompute(ctx, o));
-	ap_settings_check(ctx, o);
+	ap_settings_check(ctx, o, uses);
 	check_float8(ctx, o);
 	AP_TRY(ap_diag_status(ctx->diag));
 	settle_pipeline(o);
@@ -638,7 +645,8 @@ enum ap_status ap_settings_note(struct ap_ctx *ctx, const struct ap_settings *o,
 	AP_TRY(note_scheduler(ctx, o));
 	AP_TRY(note_executor(ctx, o, uses));
 	if (!OPEN(AP_SET_micro_batches, AP_SET_pipeline_stages) &&
-		o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)))
+		o->micro_batches < o->pipeline_stages && (!o->hybrid || GIVEN(micro_batches)) &&
+		!is_decided(o, AP_SET_micro_batches, uses))
 		AP_TRY(ap_diag_add(ctx->diag, AP_WARNING, AP_OK, NULL, NULL,
 			"micro_batches %" PRId64 ", pipeline_stages %" PRId64 ": MindSpore's Pipeline takes "
 			"at least as many micro-batches as stages", o->micro_batches, o->pipeline_stages));

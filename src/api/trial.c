@@ -34,7 +34,7 @@ static void price(struct trying *t, const struct ap_decision_point *point, int64
 	bool fits;
 
 	ap_points_settings(ctx, t->c->set, t->c->space, point, &o);
-	ap_settings_check(ctx, &o);
+	ap_settings_check(ctx, &o, AP_FOR_evaluate);
 	t->trial->verdict = AP_DECISION_REFUSED;
 	if (ap_diag_status(ctx->diag) != AP_OK ||
 		ap_inputs_make(ctx, &o, t->c->src, AP_FOR_evaluate, &in) != AP_OK ||
@@ -197,7 +197,7 @@ static void deal(struct trying *t)
 			break;
 		give_room(&q, excess, fixed);
 	}
-	/* What was found at first may be better, as sends are not among the layers' figures. */
+	/* What was found at first may be better, as layers' figures leave out some of what a step takes. */
 	if (before.verdict == AP_DECISION_FITS &&
 		(trial->verdict != AP_DECISION_FITS || trial->step_s > before.step_s)) {
 		before.bound_s = trial->bound_s;

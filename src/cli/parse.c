@@ -363,7 +363,7 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 	if (out->set.transformer_opt)
 		AP_TRY(ap_config_speed_up(ctx, out->set.transformer_opt, ap_cli_uses(out), &out->set));
 	from_environment(&out->set);
-	AP_TRY(ap_settings_settle(ctx, &out->set));
+	AP_TRY(ap_settings_settle(ctx, &out->set, ap_cli_uses(out)));
 	if (out->command)
 		AP_TRY(ap_settings_one(ctx, &out->set, out->command->use, out->command->name));
 	if (out->command && !answers(&out->set))

@@ -226,14 +226,14 @@ START_TEST(picked)
 	give(&ctx, &s, "pipeline_stages", "1..4");
 	give(&ctx, &s, "optimizer_level", "none,level2");
 	give(&ctx, &s, "recompute", "none|selective,mlp");
-	ck_assert_int_eq(ap_settings_settle(&ctx, &s), AP_OK);
+	ck_assert_int_eq(ap_settings_settle(&ctx, &s, AP_FOR_search), AP_OK);
 	ck_assert_int_eq(ap_settings_one(&ctx, &s, AP_FOR_plan, "plan"), AP_OK);
 	one = s;
 	ap_setting_pick(&one, AP_SET_pipeline_scheduler, 1);
 	ap_setting_pick(&one, AP_SET_pipeline_stages, 3);
 	ap_setting_pick(&one, AP_SET_optimizer_level, 1);
 	ap_setting_pick(&one, AP_SET_recompute, 1);
-	ck_assert_int_eq(ap_settings_settle(&ctx, &one), AP_OK);
+	ck_assert_int_eq(ap_settings_settle(&ctx, &one, AP_FOR_search), AP_OK);
 	ck_assert_int_eq(one.pipeline_segments, 2);
 	ck_assert_int_eq(one.pipeline_stages, 4);
 	ck_assert(one.optimizer_level == AP_LEVEL_NONE && !one.enable_parallel_optimizer);
@@ -243,7 +243,7 @@ START_TEST(picked)
 	ap_setting_pick(&one, AP_SET_optimizer_level, 0);
 	ck_assert(one.optimizer_level == AP_LEVEL2 && one.enable_parallel_optimizer);
 	ap_setting_pick(&one, AP_SET_pipeline_scheduler, 0);
-	ck_assert_int_eq(ap_settings_settle(&ctx, &one), AP_OK);
+	ck_assert_int_eq(ap_settings_settle(&ctx, &one, AP_FOR_search), AP_OK);
 	ck_assert_int_eq(one.pipeline_segments, 1);
 	ck_assert_int_eq(ap_settings_one(&ctx, &one, AP_FOR_evaluate, "evaluate"), AP_USAGE);
 	ck_assert_ptr_nonnull(strstr(messages(&ctx), "pipeline_stages 1..4: evaluate takes one value; plan and search "
@@ -260,7 +260,7 @@ START_TEST(hybrids)
 
 	ap_settings_init(&s);
 	give(&ctx, &s, "hybrid", "tp=1..8,pp=2,4,mbn=auto,vpp=2");
-	ck_assert_int_eq(ap_settings_settle(&ctx, &s), AP_OK);
+	ck_assert_int_eq(ap_settings_settle(&ctx, &s, AP_FOR_search), AP_OK);
 	ck_assert(s.among[AP_SET_hybrid] && s.pipeline_segments == 2 && s.among[AP_SET_micro_batches]->any);
 	ck_assert_str_eq(text_of(&ctx, &s, "pipeline_stages"), "2,4");
 	ck_assert_str_eq(text_of(&ctx, &s, "hybrid"), "tp=1..8,pp=2,4,mbn=auto,vpp=2");
@@ -268,7 +268,7 @@ START_TEST(hybrids)
 	ck_assert_uint_eq(ap_diag_count(ctx.diag, AP_ERROR), 1); /* not one for each implied setting */
 	ap_settings_init(&s);
 	give(&ctx, &s, "hybrid", "tp=4,pp=2");
-	ck_assert_int_eq(ap_settings_settle(&ctx, &s), AP_USAGE); /* of the error above */
+	ck_assert_int_eq(ap_settings_settle(&ctx, &s, AP_FOR_search), AP_USAGE); /* of the error above */
 	ck_assert(!s.among[AP_SET_hybrid] && s.pipeline_stages == 2 && !s.among[AP_SET_pipeline_stages]);
 	ctx_destroy(&ctx);
 }
