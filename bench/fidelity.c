@@ -255,6 +255,14 @@ static int64_t whole(const char *text, int64_t otherwise)
 	return !*text ? otherwise : ap_parse_int(text, 0, INT64_C(1) << 30, &v) ? v : -1;
 }
 
+static const struct fabric { /* what the column interconnect names that carries less than others */
+	const char *word;
+	double efficiency; /* share of the bandwidth of its links */
+} fabrics[] = {
+	{"Omni-Path", 0.102}, /* 5.1 of 50 GB/s: all-reduce of 32 A100 on 4 servers, experiments/bandwidth/
+	                         all_reduce_bench-a100-n4.txt of bigscience-workshop/bigscience */
+};
+
 static const struct device { /* names of the column hw */
 	const char *word;
 	int64_t gib; /* of a part with less memory; 0: any */
@@ -302,16 +310,18 @@ static const struct framework {
 	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */
 	bool balanced; /* its published runs force the router's load to balance */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
-	                recipes of NeMo and Megatron-Bridge give it */
+	                recipes of NeMo and Megatron-Bridge give it, as they give */
+	bool beside; /* products beside the collectives of their results: tp_comm_overlap */
 } frameworks[] = {
 	{"Megatron-DeepSpeed", "megatron", "megatron-2021", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
 		.scatters = true, .behind = true},
 	{"Megatron-Bridge", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0,
-		.scales = "tensorwise", .balanced = true},
+		.scales = "tensorwise", .balanced = true, .beside = true},
 	{"Megatron-LM (202", "megatron", "megatron-2021", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
 		.scatters = true, /* until 2022 */ .behind = true},
 	{"Megatron", "megatron", "megatron", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
-	{"NeMo", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0, .balanced = true},
+	{"NeMo", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0, .balanced = true,
+		.beside = true},
 	{"MindSpeed", "mindspeed", "mindspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
 	{"ModelLink", "mindspeed", "mindspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
 	{"llm-foundry", "generic", "llm-foundry-fsdp", FUSED, AS_PARAMETER, 0, true, 0},
@@ -390,6 +400,7 @@ struct run { /* a row as it is evaluated */
 	int64_t devices, per_node, dp, tp, pp, vpp, cp, ep, mbs, batch, zero;
 	bool sp;
 	double network_Bps; /* of a device; 0: as in the profile */
+	const struct fabric *fabric; /* NULL: as in the profile */
 	const char *recompute; /* as --recompute has it */
 	bool every_second; /* layer is recomputed as a whole, by flags of the graph */
 };
@@ -753,6 +764,9 @@ static const char *express(const struct facts *f, struct run *run)
 		why = readers[i](f, run);
 	if (!why)
 		run->network_Bps = read_network_Bps(f, run);
+	for (size_t i = 0; i < AP_COUNT(fabrics); i++)
+		if (holds(f->interconnect, fabrics[i].word))
+			run->fabric = &fabrics[i];
 	return why;
 }
 
@@ -904,18 +918,21 @@ static const char *chip_of(struct profiles *p, const struct run *run)
 	const struct ap_json *doc = profile(p, ap_builtin_chips, name);
 	struct ap_arena *arena = p->ctx->arena;
 	const struct ap_jv *cube = ap_jv_get(ap_jv_get(ap_json_root(doc), "peak_flops"), "cube");
-	struct edit edits[3] = {0};
+	struct edit edits[4] = {0};
 	double narrow = narrow_gain(run);
 	int n = 0;
 
 	if (run->network_Bps > 0)
 		edits[n++] = (struct edit){ap_arena_printf(arena, "/levels/%d/bandwidth_Bps",
 			network_level(doc)), run->network_Bps};
+	if (run->fabric)
+		edits[n++] = (struct edit){ap_arena_printf(arena, "/levels/%d/efficiency",
+			network_level(doc)), run->fabric->efficiency};
 	if (narrow > 1)
 		edits[n++] = (struct edit){"/peak_flops/cube/bfloat16",
 			ap_jv_double(ap_jv_get(cube, "bfloat16")) * narrow};
-	return n ? edited(p, doc, ap_arena_printf(arena, "%s %.17g %.17g", name, run->network_Bps, narrow),
-		edits) : file_of(p, name);
+	return n ? edited(p, doc, ap_arena_printf(arena, "%s %.17g %s %.17g", name, run->network_Bps,
+		run->fabric ? run->fabric->word : "", narrow), edits) : file_of(p, name);
 }
 
 static const char *software_of(struct profiles *p, const struct run *run, bool is_neutral)
@@ -1009,11 +1026,12 @@ static bool wide_gradients(const struct facts *f, const struct run *run)
 		holds(f->precision, "reduce-fp32") || holds(f->precision, "fp32 grad");
 }
 
-/* Do products run beside the collectives of their results, as the row has it? A recipe may say either. */
-static bool overlaps_products(const struct facts *f)
+/* Do products run beside the collectives of their results, as the row or its framework's recipes have it? */
+static bool overlaps_products(const struct facts *f, const struct run *run)
 {
 	return holds(f->overlap, "use-mc2") || holds(f->overlap, "tp-comm-overlap") ||
-		holds(f->overlap, "AsyncTP") || (begins(f->overlap, "TP/") && !holds(f->overlap, "recipe"));
+		holds(f->overlap, "AsyncTP") || begins(f->overlap, "TP/") ||
+		(run->framework->beside && holds(f->overlap, "recipe"));
 }
 
 static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
@@ -1098,7 +1116,7 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 			? "false" : NULL},
 		{"fp8_format", run->precision->bits == 8 ? "hybrid" : NULL},
 		{"fp8_recipe", run->precision->bits == 8 ? scales_of(run) : NULL},
-		{"tp_comm_overlap", overlaps_products(f) ? "true" : NULL},
+		{"tp_comm_overlap", overlaps_products(f, run) ? "true" : NULL},
 		{"expert_imbalance", run->framework->balanced ? "1" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},
@@ -1111,6 +1129,47 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 	return st;
 }
 
+/* Evaluates a run as it is expressed. */
+static const char *predict_run(const struct facts *f, const struct run *run, struct profiles *p,
+	bool is_neutral, struct row *row)
+{
+	struct autopar *a = autopar_create();
+	const char *why, *text;
+	size_t len;
+
+	if (!a)
+		return "out of memory";
+	text = network_text(f->arena, run, &len);
+	if (set_all(a, f, run, p, is_neutral) != AUTOPAR_OK ||
+		autopar_graph_memory(a, "network", text, len) != AUTOPAR_OK)
+		why = first_error(f, a);
+	else
+		why = evaluate(f, a, run, row);
+	autopar_destroy(a);
+	return why;
+}
+
+/* Where nothing is said of micro-batches, they were tuned: of all powers of two that deal the batch the one
+ * that is predicted to be the fastest and to fit counts. */
+static const char *predict_tuned(const struct facts *f, struct run *run, struct profiles *p, bool is_neutral,
+	struct row *row)
+{
+	double room = number(f->hw_mem_gib) * (1 << 30);
+	struct row best = *row;
+	const char *why = predict_run(f, run, p, is_neutral, &best);
+
+	for (run->mbs = 2; !why && room > 0 && run->batch % (run->dp * run->mbs) == 0; run->mbs *= 2) {
+		struct row next = *row;
+
+		if (predict_run(f, run, p, is_neutral, &next) || (double)next.predicted_bytes > room)
+			break;
+		if (next.predicted_s < best.predicted_s)
+			best = next;
+	}
+	*row = best;
+	return why;
+}
+
 static void predict(struct row *row, struct profiles *p, bool is_neutral)
 {
 	struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
@@ -1119,27 +1178,18 @@ static void predict(struct row *row, struct profiles *p, bool is_neutral)
 		FACTS(FIELD)
 #undef FIELD
 	};
-	struct autopar *a = autopar_create();
-	const char *why, *text;
+	const char *why;
 	struct run run;
-	size_t len;
 
-	why = a ? express(&f, &run) : "out of memory";
-	if (!why) {
-		text = network_text(arena, &run, &len);
-		if (set_all(a, &f, &run, p, is_neutral) != AUTOPAR_OK ||
-			autopar_graph_memory(a, "network", text, len) != AUTOPAR_OK)
-			why = first_error(&f, a);
-		else
-			why = evaluate(&f, a, &run, row);
-	}
-	if (why)
-		row->reason = ap_arena_strdup(p->ctx->arena, why);
+	why = express(&f, &run);
+	if (!why)
+		why = *f.mbs || *f.grad_accum ? predict_run(&f, &run, p, is_neutral, row)
+			: predict_tuned(&f, &run, p, is_neutral, row);
 	if (why) {
+		row->reason = ap_arena_strdup(p->ctx->arena, why);
 		row->predicted_s = 0;
 		row->predicted_bytes = 0;
 	}
-	autopar_destroy(a);
 	ap_arena_destroy(arena);
 }
 
