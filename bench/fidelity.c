@@ -306,7 +306,8 @@ static const struct framework {
 	int64_t vocab_multiple; /* entries of a tp part's words are padded to; 0: not at all */
 	bool fused; /* kernels, see model/families.h */
 	double dropout; /* of GPT, by default */
-	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks */
+	const char *precision; /* of rows that do not state theirs: what its scripts set; NULL: unknown */
+	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks; else where a row says so */
 	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */
 	bool balanced; /* its published runs force the router's load to balance */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
@@ -318,7 +319,7 @@ static const struct framework {
 	{"Megatron-Bridge", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0,
 		.scales = "tensorwise", .balanced = true, .beside = true},
 	{"Megatron-LM (202", "megatron", "megatron-2021", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
-		.scatters = true, /* until 2022 */ .behind = true},
+		/* until 2022 */ .behind = true},
 	{"Megatron", "megatron", "megatron", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
 	{"NeMo", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0, .balanced = true,
 		.beside = true},
@@ -335,7 +336,7 @@ static const struct framework {
 	{"PyTorch", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"DeepSpeed", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"MindFormers", "mindformers", "mindspore", EXPANDED, WIDE, 0, false, 0},
-	{"MindSpore", "mindspore", "mindspore", EXPANDED, WIDE, 0, false, 0},
+	{"MindSpore", "mindspore", "mindspore", EXPANDED, WIDE, 0, false, 0, .precision = "fp16"}, /* O2 */
 };
 
 static const struct precision { /* parts of the column precision, the first that is found counts */
@@ -398,7 +399,7 @@ struct run { /* a row as it is evaluated */
 	const struct latent *latent; /* NULL: attention is not latent */
 	int64_t dense_inner; /* units of the feed-forward part of a layer without experts */
 	int64_t devices, per_node, dp, tp, pp, vpp, cp, ep, mbs, batch, zero;
-	bool sp;
+	bool sp, scatters;
 	double network_Bps; /* of a device; 0: as in the profile */
 	const struct fabric *fabric; /* NULL: as in the profile */
 	const char *recompute; /* as --recompute has it */
@@ -450,8 +451,11 @@ static const char *find_framework(const struct facts *f, struct run *run)
 
 static const char *find_precision(const struct facts *f, struct run *run)
 {
+	const char *text = holds(f->precision, "not stated") && run->framework->precision
+		? run->framework->precision : f->precision;
+
 	for (size_t i = 0; i < AP_COUNT(precisions) && !run->precision; i++)
-		if (holds(f->precision, precisions[i].word))
+		if (holds(text, precisions[i].word))
 			run->precision = &precisions[i];
 	if (!run->precision)
 		BECAUSE(f, "unknown precision: %s", f->precision);
@@ -535,6 +539,7 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 		p->vocabulary = (p->vocabulary + multiple - 1) / multiple * multiple;
 	p->flash = !strcmp(f->flash_attn, "1") && (takes & AP_MODEL_ATTENTION);
 	p->dropout = takes & AP_MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
+	p->masked = !strcmp(f->arch, "bert") ? (15 * p->sequence + 99) / 100 : 0; /* as BERT's data has it */
 	p->capacity = run->framework->fused ? 0 : 1;
 	p->fused = run->framework->fused;
 	p->loss = (enum ap_model_loss)run->framework->loss;
@@ -571,6 +576,7 @@ static const char *read_grid(const struct facts *f, struct run *run)
 	run->ep = whole(f->ep, 1);
 	run->mbs = whole(f->mbs, 1);
 	run->sp = !strcmp(f->sp, "1");
+	run->scatters = run->framework->scatters || holds(f->overlap, "scatter/gather");
 	run->devices = whole(f->devices, 0);
 	run->per_node = whole(f->devices_per_node, 0);
 	if (run->tp < 1 || run->pp < 1 || run->cp < 1 || run->vpp < 1 || run->ep < 1 || run->mbs < 1 ||
@@ -1047,7 +1053,7 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 			ap_str_addf(&s, ",%s=%" PRId64, degrees[i].key, degrees[i].n);
 	if (run->tp > 1 && run->sp)
 		ap_str_add(&s, ",sp=1");
-	else if (run->tp > 1 && run->pp > 1 && run->framework->scatters)
+	else if (run->tp > 1 && run->pp > 1 && run->scatters)
 		ap_str_add(&s, ",pp_scatter=1");
 	if (run->pp > 1 && run->params.heads && run->params.layers % (run->pp * run->vpp)) {
 		ap_str_add(&s, ",layers=");

@@ -3,6 +3,7 @@
 #include "hw/coll.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "base/vec.h"
 
@@ -91,14 +92,23 @@ static double ring_part(const struct call *x)
 	return x->coll == AP_COLL_BROADCAST ? 1 : (x->size - 1) / x->size;
 }
 
+/* Latencies of what goes around a ring once: it leaves each sub-block but the last for the next one. */
+static double hops_s(const struct call *x)
+{
+	double left = x->size - 1, sum = 0;
+
+	for (int l = x->m->nlevel - 1; l >= 0; l--) {
+		double hops = fmin(left, x->size / reach(x, l) * (x->s->fan[l] - 1));
+
+		sum += hops * x->m->level[l].latency_s;
+		left -= hops;
+	}
+	return sum;
+}
+
 static double ring_s(const struct call *x)
 {
-	double worst = 0, steps = x->size - 1;
-
-	for (int l = 0; l < x->m->nlevel; l++)
-		if (x->s->fan[l] > 1 && x->m->level[l].latency_s > worst)
-			worst = x->m->level[l].latency_s;
-	return colls[x->coll].passes * (steps * worst + ring_part(x) * x->bytes / ring_Bps(x));
+	return colls[x->coll].passes * (hops_s(x) + ring_part(x) * x->bytes / ring_Bps(x));
 }
 
 /* In each pass of an AllReduce a tree moves the whole buffer; for gather and scatter, recursive
@@ -195,28 +205,34 @@ static double rounds_s(const struct call *x)
 	return (x->size - 1) * worst + (x->size - 2) * x->m->chip->collective_fixed_s;
 }
 
+/* HCCL takes the levels of a machine one after another; NCCL's rings and trees go through all ranks. */
 static double best_s(const struct call *x, const char **name)
 {
 	enum {
 		PIECES = 1 << AP_COLL_ALLREDUCE | 1 << AP_COLL_ALLGATHER | 1 << AP_COLL_REDUCESCATTER |
-			1 << AP_COLL_SEND
+			1 << AP_COLL_SEND,
+		BROADCAST = 1 << AP_COLL_BROADCAST
 	};
 	static const struct {
 		const char *name;
 		double (*time_s)(const struct call *x);
-		uint32_t of; /* mask of collectives */
+		uint32_t nccl, hccl; /* masks of collectives */
 	} algorithms[] = {
-		{"ring", ring_s, PIECES | 1u << AP_COLL_BROADCAST}, /* broadcast in pieces along a chain */
-		{"tree", tree_s, PIECES | 1u << AP_COLL_BROADCAST},
-		{"hierarchical", hierarchical_s, PIECES},
-		{"pairwise", pairwise_s, 1u << AP_COLL_ALLTOALL},
-		{"rounds", rounds_s, 1u << AP_COLL_RING},
-		{"neighbours", neighbours_s, 1u << AP_COLL_NEIGHBOREXCHANGE},
+		/* broadcast in pieces along a chain */
+		{"ring", ring_s, PIECES | BROADCAST, PIECES | BROADCAST},
+		{"tree", tree_s, PIECES | BROADCAST, PIECES | BROADCAST},
+		{"hierarchical", hierarchical_s, 0, PIECES},
+		{"pairwise", pairwise_s, 1u << AP_COLL_ALLTOALL, 1u << AP_COLL_ALLTOALL},
+		{"rounds", rounds_s, 1u << AP_COLL_RING, 1u << AP_COLL_RING},
+		{"neighbours", neighbours_s, 1u << AP_COLL_NEIGHBOREXCHANGE,
+			1u << AP_COLL_NEIGHBOREXCHANGE},
 	};
+	bool is_hccl = *x->m->chip->hccl != '\0';
 	double best = -1;
 
 	for (size_t i = 0; i < AP_COUNT(algorithms); i++) {
-		double t = algorithms[i].of >> x->coll & 1 ? algorithms[i].time_s(x) : -1;
+		uint32_t of = is_hccl ? algorithms[i].hccl : algorithms[i].nccl;
+		double t = of >> x->coll & 1 ? algorithms[i].time_s(x) : -1;
 
 		if (t >= 0 && (best < 0 || t < best)) {
 			best = t;

@@ -12,9 +12,9 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c);
 
 /* Seconds of a collective in all groups of the set at once. bytes: the whole buffer of a rank, that
  * is the input of AllReduce, ReduceScatter and AlltoAll, the output of AllGather; for
- * NeighborExchange, what a rank sends to both neighbours. The best of ring, tree and hierarchical
- * (costmodel-facts section 4), alpha-beta per link level; *algorithm (may be NULL): its name. 0 for
- * groups of one. Monotone in bytes. */
+ * NeighborExchange, what a rank sends to both neighbours. The best of ring and tree, alpha-beta per link
+ * level, and of hierarchical where the chip has rules of HCCL, the library that has it; *algorithm (may be
+ * NULL): its name. 0 for groups of one. Monotone in bytes. */
 double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
 	double bytes, const char **algorithm);
 

@@ -191,7 +191,7 @@ struct ap_model *ap_model_bert(struct ap_arena *arena, const struct ap_model_par
 	struct ap_bert b = {.name = p->name, .names = &names, .batch = p->batch, .sequence = p->sequence,
 		.layers = p->layers, .hidden = p->hidden, .heads = p->heads, .inner = e.inner,
 		.vocabulary = p->vocabulary, .positions = p->sequence, .types = 2,
-			.activation = p->activation,
+			.activation = p->activation, .masked = p->masked,
 		.pooled = true, .words = true, .sentences = true, .fused = p->fused, .dropout = p->dropout,
 		.dtype = p->dtype, .loss = p->loss};
 

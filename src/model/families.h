@@ -17,6 +17,7 @@ struct ap_model_params {
 	int64_t inner; /* units of the feed-forward part; 0: 4 hidden */
 	enum ap_model_activation activation;
 	int64_t sequence, vocabulary, classes;
+	int64_t masked; /* words of a sample that BERT's head predicts, at given positions; 0: all */
 	int64_t experts, active; /* experts per layer; per token */
 	double capacity; /* room of an expert in tokens / its fair share */
 	bool flash; /* FlashAttentionScore replaces small operators */

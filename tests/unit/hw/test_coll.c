@@ -124,16 +124,17 @@ END_TEST
 START_TEST(cards_follow_members)
 {
 	const struct ap_machine *m = make_machine(16, 8, "a100-80");
-	const double S = 1 << 30, nic = 0.9 * 25e9, nvlink = 0.76 * 300e9;
+	const double S = 1 << 30, nic = 0.9 * 25e9;
 	double busbw[5] = {0};
 
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 8, 2, S), 30e-6 + 2 * (14e-6 + S / 2 / nic));
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 16, S),
-		30e-6 + 2 * (15 * 14e-6 + S * 15 / 16 / (8 * nic)));
+		30e-6 + 2 * (14 * 3.4e-6 + 14e-6 + S * 15 / 16 / (8 * nic)));
 	ck_assert_str_eq(winner, "ring");
+	/* NCCL has no hierarchical algorithm: a ring through both servers, over four cards of each */
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 8, S),
-		30e-6 + 2 * (3 * 3.4e-6 + S * 3 / 4 / nvlink) + 2 * (14e-6 + S / 4 / 2 / nic));
-	ck_assert_str_eq(winner, "hierarchical");
+		30e-6 + 2 * (6 * 3.4e-6 + 14e-6 + S * 7 / 8 / (4 * nic)));
+	ck_assert_str_eq(winner, "ring");
 	for (int i = 1; i <= 4; i++) {
 		int n = 1 << i;
 
@@ -223,15 +224,11 @@ START_TEST(unaligned_groups_pay_for_the_slowest)
 	const struct ap_machine *m = make_machine(6, 4, "a100-80"); /* ranks 0-3 | 4-5 */
 	const double S = 1 << 30, nic = 0.9 * 25e9, nvlink = 0.76 * 300e9, a = 14e-6, b = 3.4e-6;
 
-	/* 0 2 | 4: one card on the second server carries half the buffer each way, twice */
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 3, S),
-		30e-6 + 2 * (b + S / 2 / nvlink) + 2 * (a + S / 2 / nic));
+	/* 0 2 | 4: a ring through one card on the second server */
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 2, 3, S), 30e-6 + 2 * (b + a + S * 2 / 3 / nic));
 	/* all six: two cards on the second server */
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 6, S),
-		30e-6 + 2 * (3 * b + S * 3 / 4 / nvlink) + 2 * (a + S / 2 / 2 / nic));
-	/* which have four of the six parts to fetch */
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLGATHER, 1, 6, S),
-		30e-6 + 3 * b + S * 3 / 4 / nvlink + a + S * 4 / 6 / 2 / nic);
+		30e-6 + 2 * (4 * b + a + S * 5 / 6 / 2 / nic));
 	/* the two ranks of the second server gather from four, by their own cards */
 	ASSERT_CLOSE(time_s(m, AP_COLL_ALLTOALL, 1, 6, S),
 		30e-6 + b + S / 6 / nvlink + 4 * (a + S / 6 / nic));

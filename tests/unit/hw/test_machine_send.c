@@ -176,15 +176,15 @@ END_TEST
 START_TEST(the_slowest_stage_decides)
 {
 	const struct ap_machine *m = make_machine(6, 4, "a100-80"), *s = staged(m, 2);
-	const double S = 1 << 28, nic = 0.9 * 25e9, nvlink = 0.76 * 300e9;
+	const double S = 1 << 28, nic = 0.9 * 25e9;
 	struct ap_group g;
 
 	group_of(s, s->axis, s->naxis, 1, &g);
 	ck_assert_int_eq(g.size, 3);
 	ck_assert_int_eq(g.nshape, 2);
-	/* 3 | 4 5: two cards on the second server, of whose halves one comes in */
+	/* 3 | 4 5: a ring through one card on the first server */
 	ASSERT_CLOSE(ap_coll_time_s(s, AP_COLL_ALLREDUCE, &g, S, NULL),
-		30e-6 + 2 * (3.4e-6 + S / 2 / nvlink) + 2 * (14e-6 + S / 2 / nic));
+		30e-6 + 2 * (3.4e-6 + 14e-6 + S * 2 / 3 / nic));
 	assert_prices(s, m);
 }
 END_TEST
