@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw/builtin.h"
+#include "hw/constant.h"
 #include "hw/hccl.h"
 #include "hw/topo.h"
 
@@ -18,14 +19,11 @@ static const double most = 1e24; /* above any real figure; products do not overf
 
 static const char *const unit_names[AP_UNIT_COUNT] = {"cube", "vector", "memory"};
 
-static const struct {
-	const char *name;
-	enum ap_link kind;
-} link_kinds[] = {
-	{"switch", AP_LINK_SWITCH},
-	{"mesh", AP_LINK_MESH},
-	{"bus", AP_LINK_BUS},
-	{"nic", AP_LINK_NIC},
+static const char *const link_kinds[] = {
+	[AP_LINK_SWITCH] = "switch",
+	[AP_LINK_MESH] = "mesh",
+	[AP_LINK_BUS] = "bus",
+	[AP_LINK_NIC] = "nic",
 };
 
 static const char *const withins[] = {
@@ -36,7 +34,7 @@ static const char *const withins[] = {
 };
 
 static const char *const attention_kernels[] = {
-	[AP_ATTENTION_UNKNOWN] = "",
+	[AP_ATTENTION_UNKNOWN] = NULL,
 	[AP_ATTENTION_FLASH_1] = "flash-1",
 	[AP_ATTENTION_FLASH_2] = "flash-2",
 	[AP_ATTENTION_FLASH_3] = "flash-3",
@@ -44,20 +42,30 @@ static const char *const attention_kernels[] = {
 	[AP_ATTENTION_COUNT] = NULL,
 };
 
-/* Reads a number of an object into a field. */
-struct slot {
-	const char *key;
-	double lo, hi;
-	double *value;
+static const char *const gradient_sums[] = {
+	[AP_SUM_UNKNOWN] = NULL,
+	[AP_SUM_FUSED] = "fused",
+	[AP_SUM_APART] = "apart",
 };
 
-static enum ap_status get_numbers(struct ap_ctx *ctx, const struct ap_json *doc,
-	const struct ap_jv *obj, const struct slot *slots, size_t n)
+const char *ap_link_name(enum ap_link kind)
 {
-	for (size_t i = 0; i < n; i++)
-		AP_TRY(ap_json_get_num(
-			ctx, doc, obj, slots[i].key, slots[i].lo, slots[i].hi, slots[i].value));
-	return AP_OK;
+	return link_kinds[kind];
+}
+
+const char *ap_within_name(enum ap_within within)
+{
+	return withins[within];
+}
+
+const char *ap_attention_name(enum ap_attention_kernel kernel)
+{
+	return attention_kernels[kernel];
+}
+
+const char *ap_gradient_sum_name(enum ap_gradient_sum sum)
+{
+	return gradient_sums[sum];
 }
 
 /* Gets the root if it is an object of this schema. */
@@ -106,7 +114,6 @@ static enum ap_status get_peaks(struct ap_ctx *ctx, const struct ap_json *doc,
 static enum ap_status get_attention(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *root,
 	struct ap_chip *out)
 {
-	static const char *const known[] = {"forward", "backward", NULL};
 	const struct ap_jv *kernels = NULL;
 
 	AP_TRY(ap_json_opt_obj(ctx, doc, root, "attention", &kernels));
@@ -114,17 +121,13 @@ static enum ap_status get_attention(struct ap_ctx *ctx, const struct ap_json *do
 		return AP_OK;
 	AP_TRY(ap_json_known(ctx, doc, kernels, attention_kernels + 1));
 	for (int k = AP_ATTENTION_UNKNOWN + 1; k < AP_ATTENTION_COUNT; k++) {
-		const struct slot slots[] = {
-			{"forward", 1e-6, 1, &out->attention[k].forward},
-			{"backward", 1e-6, 1, &out->attention[k].backward},
-		};
 		const struct ap_jv *obj = NULL;
 
 		AP_TRY(ap_json_opt_obj(ctx, doc, kernels, attention_kernels[k], &obj));
 		if (!obj)
 			continue;
-		AP_TRY(ap_json_known(ctx, doc, obj, known));
-		AP_TRY(get_numbers(ctx, doc, obj, slots, AP_COUNT(slots)));
+		AP_TRY(ap_numbers_known(ctx, doc, obj, AP_NUMBERS_RATE, NULL, NULL));
+		AP_TRY(ap_numbers_read(ctx, doc, obj, AP_NUMBERS_RATE, NULL, &out->attention[k]));
 	}
 	return AP_OK;
 }
@@ -132,35 +135,17 @@ static enum ap_status get_attention(struct ap_ctx *ctx, const struct ap_json *do
 static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_chip *out)
 {
-	static const char *const known_fixed[] = {"cube", "vector", "memory", "collective", NULL};
-	static const char *const known_part[] = {"matmul", "matmul_float8", "sustained", "vector",
-		"memory", NULL};
-	const struct slot fixed[] = {
-		{"cube", 0, 1, &out->fixed_s[AP_UNIT_CUBE]},
-		{"vector", 0, 1, &out->fixed_s[AP_UNIT_VECTOR]},
-		{"memory", 0, 1, &out->fixed_s[AP_UNIT_MEMORY]},
-		{"collective", 0, 1, &out->collective_fixed_s},
-	};
-	const struct slot part[] = {
-		{"matmul", 1e-6, 1, &out->matmul_efficiency},
-		{"vector", 1e-6, 1, &out->vector_efficiency},
-		{"memory", 1e-6, 1, &out->memory_efficiency},
-	};
+	static const char *const objects[] = {"fixed_s", "efficiency"};
 	const struct ap_jv *obj, *half;
 	int i = 0;
 
-	AP_TRY(ap_json_get_obj(ctx, doc, root, "fixed_s", &obj));
-	AP_TRY(ap_json_known(ctx, doc, obj, known_fixed));
-	AP_TRY(get_numbers(ctx, doc, obj, fixed, AP_COUNT(fixed)));
-	AP_TRY(ap_json_get_obj(ctx, doc, root, "efficiency", &obj));
-	AP_TRY(ap_json_known(ctx, doc, obj, known_part));
-	AP_TRY(get_numbers(ctx, doc, obj, part, AP_COUNT(part)));
-	out->matmul_float8_efficiency = out->matmul_efficiency;
-	if (ap_jv_get(obj, "matmul_float8"))
-		AP_TRY(ap_json_get_num(ctx, doc, obj, "matmul_float8", 1e-6, 1,
-			&out->matmul_float8_efficiency));
-	out->sustained = 1;
-	AP_TRY(ap_json_opt_num(ctx, doc, obj, "sustained", 1e-6, 1, &out->sustained));
+	for (size_t k = 0; k < AP_COUNT(objects); k++) {
+		AP_TRY(ap_json_get_obj(ctx, doc, root, objects[k], &obj));
+		AP_TRY(ap_numbers_known(ctx, doc, obj, AP_NUMBERS_CHIP, objects[k], NULL));
+		AP_TRY(ap_numbers_read(ctx, doc, obj, AP_NUMBERS_CHIP, objects[k], out));
+	}
+	if (!(out->matmul_float8_efficiency > 0))
+		out->matmul_float8_efficiency = out->matmul_efficiency;
 
 	AP_TRY(ap_json_get_arr(ctx, doc, root, "matmul_half", &half));
 	for (const struct ap_jv *v = ap_jv_first(half); v; v = ap_jv_next(v), i++)
@@ -179,16 +164,12 @@ static enum ap_status get_speeds(struct ap_ctx *ctx, const struct ap_json *doc,
 static enum ap_status get_memory(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_chip *out)
 {
-	static const char *const known[] = {"bytes", "usable_bytes", "bandwidth_Bps", NULL};
-	const int64_t limit = (int64_t)1 << 50;
 	const struct ap_jv *memory;
 
 	AP_TRY(ap_json_get_obj(ctx, doc, root, "memory", &memory));
-	AP_TRY(ap_json_known(ctx, doc, memory, known));
-	AP_TRY(ap_json_get_int(ctx, doc, memory, "bytes", 1, limit, &out->memory_bytes));
-	AP_TRY(ap_json_get_int(
-		ctx, doc, memory, "usable_bytes", 1, out->memory_bytes, &out->usable_bytes));
-	return ap_json_get_num(ctx, doc, memory, "bandwidth_Bps", 1, most, &out->memory_Bps);
+	AP_TRY(ap_numbers_known(ctx, doc, memory, AP_NUMBERS_CHIP, "memory", NULL));
+	AP_TRY(ap_numbers_read(ctx, doc, memory, AP_NUMBERS_CHIP, "memory", out));
+	return ap_json_get_int(ctx, doc, memory, "usable_bytes", 1, out->memory_bytes, &out->usable_bytes);
 }
 
 /* Default: with a span, within servers; without, the whole machine. */
@@ -252,31 +233,25 @@ static enum ap_status get_name(struct ap_ctx *ctx, const struct ap_json *doc, co
 static enum ap_status get_level(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, struct ap_link_level *out)
 {
-	static const char *const known[] = {"name", "kind", "within", "span", "links",
-		"bandwidth_Bps", "latency_s", "efficiency", NULL};
-	const struct slot slots[] = {
-		{"bandwidth_Bps", 1, most, &out->bandwidth_Bps},
-		{"latency_s", 0, 1, &out->latency_s},
-		{"efficiency", 1e-6, 1, &out->efficiency},
-	};
+	static const char *const others[] = {"name", "kind", "within", "span", "links", NULL};
 	const char *kind;
 	size_t i = 0;
 
 	if (ap_jv_type(obj) != AP_JOBJECT)
 		return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-type",
 			"a level is an object");
-	AP_TRY(ap_json_known(ctx, doc, obj, known));
+	AP_TRY(ap_numbers_known(ctx, doc, obj, AP_NUMBERS_LEVEL, NULL, others));
 	AP_TRY(get_name(ctx, doc, obj, &out->name));
 	AP_TRY(ap_json_get_str(ctx, doc, obj, "kind", &kind));
-	while (i < AP_COUNT(link_kinds) && strcmp(kind, link_kinds[i].name) != 0)
+	while (i < AP_COUNT(link_kinds) && strcmp(kind, link_kinds[i]) != 0)
 		i++;
 	if (i == AP_COUNT(link_kinds))
 		return ap_json_report(ctx, doc, ap_jv_get(obj, "kind"), AP_ERROR, AP_MEANING, NULL,
 			"link-kind", "kind \"%s\"; expected switch, mesh, bus or nic", kind);
-	out->kind = link_kinds[i].kind;
+	out->kind = (enum ap_link)i;
 	AP_TRY(get_within(ctx, doc, obj, out));
 	AP_TRY(get_links(ctx, doc, obj, out));
-	return get_numbers(ctx, doc, obj, slots, AP_COUNT(slots));
+	return ap_numbers_read(ctx, doc, obj, AP_NUMBERS_LEVEL, NULL, out);
 }
 
 /* Does each block consist of whole blocks of the previous level, and the last level span the
@@ -333,15 +308,30 @@ static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
+/* Reads what says where numbers are from. */
+static enum ap_status get_sources(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *root,
+	struct ap_profile_sources *out)
+{
+	const struct ap_jv *sources = NULL;
+	struct ap_profile_source *v;
+
+	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
+	if (!sources)
+		return AP_OK;
+	out->v = v = AP_NEW_N(ctx->arena, struct ap_profile_source, ap_jv_count(sources) + 1);
+	for (const struct ap_jv *s = ap_jv_first(sources); s; s = ap_jv_next(s), out->n++) {
+		v[out->n].path = ap_jv_key(s);
+		AP_TRY(ap_json_get_str(ctx, doc, sources, ap_jv_key(s), &v[out->n].text));
+	}
+	return AP_OK;
+}
+
 /* Reads the layout of servers, used without a rank table, and their HCCL rules. */
 static enum ap_status get_server(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_chip *out)
 {
 	out->hccl = "";
-	AP_TRY(ap_json_get_int(ctx, doc, root, "devices_per_server", 1, AP_MAX_DEVICES,
-		&out->server_devices));
-	AP_TRY(ap_json_opt_int(
-		ctx, doc, root, "devices_per_pod", 1, AP_MAX_DEVICES, &out->pod_devices));
+	AP_TRY(ap_numbers_read(ctx, doc, root, AP_NUMBERS_CHIP, NULL, out));
 	if (out->pod_devices % out->server_devices)
 		return ap_json_report(ctx, doc, ap_jv_get(root, "devices_per_pod"), AP_ERROR,
 			AP_MEANING, NULL, "key-range",
@@ -355,15 +345,14 @@ static enum ap_status get_server(struct ap_ctx *ctx, const struct ap_json *doc,
 
 enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_chip *out)
 {
-	static const char *const known[] = {"schema", "name", "aliases", "peak_flops", "fixed_s",
-		"efficiency", "matmul_half", "attention", "memory", "levels", "devices_per_server",
-		"devices_per_pod", "hccl", "sources", NULL};
-	const struct ap_jv *root, *sources = NULL;
+	static const char *const others[] = {"schema", "name", "aliases", "peak_flops", "fixed_s",
+		"efficiency", "matmul_half", "attention", "memory", "levels", "hccl", "sources", NULL};
+	const struct ap_jv *root;
 
 	*out = (struct ap_chip){.file = ap_json_file(doc), .sha256 = ""};
 	AP_TRY(get_root(ctx, doc, "autopar-chip/1", &root));
-	AP_TRY(ap_json_known(ctx, doc, root, known));
-	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
+	AP_TRY(ap_numbers_known(ctx, doc, root, AP_NUMBERS_CHIP, NULL, others));
+	AP_TRY(get_sources(ctx, doc, root, &out->sources));
 	AP_TRY(get_name(ctx, doc, root, &out->name));
 	AP_TRY(get_aliases(ctx, doc, root, &out->alias, &out->nalias));
 	AP_TRY(get_peaks(ctx, doc, root, out));
@@ -376,12 +365,11 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 static enum ap_status get_gradient_sum(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, struct ap_software *out)
 {
-	static const char *const word[] = {[AP_SUM_FUSED] = "fused", [AP_SUM_APART] = "apart"};
 	const char *given = NULL;
 
 	AP_TRY(ap_json_opt_str(ctx, doc, root, "gradient_sum", &given));
-	for (size_t i = AP_SUM_FUSED; given && i < AP_COUNT(word); i++)
-		if (!strcmp(given, word[i]))
+	for (size_t i = AP_SUM_FUSED; given && i < AP_COUNT(gradient_sums); i++)
+		if (!strcmp(given, gradient_sums[i]))
 			out->gradient_sum = (enum ap_gradient_sum)i;
 	if (given && out->gradient_sum == AP_SUM_UNKNOWN)
 		return ap_json_report(ctx, doc, ap_jv_get(root, "gradient_sum"), AP_ERROR, AP_MEANING,
@@ -420,42 +408,19 @@ struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_a
 enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
-	static const char *const known[] = {"schema", "name", "aliases", "attention", "product_slowdown",
-		"launch_s", "gradient_exposed", "overlap_slowdown", "master_bytes", "gradient_bytes",
-		"gradient_copy_bytes", "gradient_sum", "context_bytes", "comm_buffer_bytes",
-		"step_error_percent",
-		"memory_error_percent", "sources", NULL};
-	const struct slot slots[] = {
-		{"gradient_exposed", 0, 1, &out->gradient_exposed},
-		{"overlap_slowdown", 1, 100, &out->overlap_slowdown},
-	};
-	const int64_t limit = (int64_t)1 << 50;
-	const struct ap_jv *root, *sources = NULL;
-	int64_t master = 0, gradient = 0, copy = 0;
+	static const char *const others[] = {"schema", "name", "aliases", "attention", "gradient_sum",
+		"sources", NULL};
+	const struct ap_jv *root;
 
 	*out = (struct ap_software){.file = ap_json_file(doc), .sha256 = ""};
 	AP_TRY(get_root(ctx, doc, "autopar-software/1", &root));
-	AP_TRY(ap_json_known(ctx, doc, root, known));
-	AP_TRY(ap_json_opt_obj(ctx, doc, root, "sources", &sources));
+	AP_TRY(ap_numbers_known(ctx, doc, root, AP_NUMBERS_SOFTWARE, NULL, others));
+	AP_TRY(get_sources(ctx, doc, root, &out->sources));
 	AP_TRY(get_name(ctx, doc, root, &out->name));
 	AP_TRY(get_aliases(ctx, doc, root, &out->alias, &out->nalias));
-	AP_TRY(get_numbers(ctx, doc, root, slots, AP_COUNT(slots)));
 	AP_TRY(get_attention_kernel(ctx, doc, root, out));
-	out->product_slowdown = 1;
-	AP_TRY(ap_json_opt_num(ctx, doc, root, "product_slowdown", 1, 100, &out->product_slowdown));
-	AP_TRY(ap_json_opt_num(ctx, doc, root, "launch_s", 0, 1, &out->launch_s));
-	AP_TRY(ap_json_get_int(ctx, doc, root, "master_bytes", 0, 64, &master));
-	AP_TRY(ap_json_get_int(ctx, doc, root, "gradient_bytes", 0, 64, &gradient));
-	AP_TRY(ap_json_opt_int(ctx, doc, root, "gradient_copy_bytes", 0, 64, &copy));
 	AP_TRY(get_gradient_sum(ctx, doc, root, out));
-	AP_TRY(ap_json_get_int(ctx, doc, root, "context_bytes", 0, limit, &out->context_bytes));
-	AP_TRY(ap_json_opt_num(ctx, doc, root, "step_error_percent", 0, 1000, &out->step_error));
-	AP_TRY(ap_json_opt_num(ctx, doc, root, "memory_error_percent", 0, 1000, &out->memory_error));
-	out->master_bytes = (int)master;
-	out->gradient_bytes = (int)gradient;
-	out->gradient_copy_bytes = (int)copy;
-	return ap_json_get_int(
-		ctx, doc, root, "comm_buffer_bytes", 0, limit, &out->comm_buffer_bytes);
+	return ap_numbers_read(ctx, doc, root, AP_NUMBERS_SOFTWARE, NULL, out);
 }
 
 enum { NEAR = 3 }; /* edits; closer names are suggested */

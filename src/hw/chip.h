@@ -57,6 +57,15 @@ struct ap_attention_rate { /* shares of the matrix unit's peak; 0: nothing is kn
 	double forward, backward;
 };
 
+struct ap_profile_source { /* says where a number is from */
+	const char *path; /* of the number, or of an object of numbers: see hw/constant.h */
+	const char *text;
+};
+struct ap_profile_sources { /* in the order of the profile */
+	const struct ap_profile_source *v;
+	int n;
+};
+
 struct ap_chip {
 	const char *name;
 	const char *file; /* base name of the file, or "NAME.json" for a built-in one */
@@ -80,6 +89,7 @@ struct ap_chip {
 	const char *hccl; /* family of HCCL rules, see ap_hccl_check(); "": none */
 	int nalias;
 	const char *const *alias; /* other names, such as chip_info of rank tables; lower case */
+	struct ap_profile_sources sources;
 };
 
 /* How gradients of weights are added to those of the micro-batches before. */
@@ -107,7 +117,14 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */
 	double step_error, memory_error;
+	struct ap_profile_sources sources;
 };
+
+/* Names as profiles spell them: "switch"; "server"; "flash-1" (NULL: unknown); "fused" (NULL: unknown). */
+const char *ap_link_name(enum ap_link kind);
+const char *ap_within_name(enum ap_within within);
+const char *ap_attention_name(enum ap_attention_kernel kernel);
+const char *ap_gradient_sum_name(enum ap_gradient_sum sum);
 
 /* Rates of the chip's attention with a software's kernel: of the newest that the chip has and that is no
  * newer, else of its oldest; zeros if the chip has none. */
