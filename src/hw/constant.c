@@ -21,8 +21,8 @@ struct number { /* a row of the tables */
 
 static const struct number chip_numbers[] = {
 #define NUMBER(object, key, field, type, unit, least, most, otherwise, from, to) \
-	{object, key, offsetof(struct ap_chip, field), AP_CONSTANT_##type, unit, least, most, otherwise, from,
-		to},
+	{object, key, offsetof(struct ap_chip, field), AP_CONSTANT_##type, unit, least, most, otherwise, \
+		from, to},
 #include "hw/chip.def"
 #undef NUMBER
 };

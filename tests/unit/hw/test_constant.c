@@ -184,7 +184,8 @@ END_TEST
 START_TEST(sources_are_of_a_number_or_of_what_it_lies_in)
 {
 	static const struct ap_profile_source v[] = {{"attention", "all of it"},
-		{"attention.npu.forward", "fitted to 3"}, {"fixed_s", "inferred: a guess"}, {"launch_s", "assumed: another"}};
+		{"attention.npu.forward", "fitted to 3"}, {"fixed_s", "inferred: a guess"},
+		{"launch_s", "assumed: another"}};
 	struct ap_profile_sources s = {v, (int)AP_COUNT(v)};
 
 	ck_assert_str_eq(ap_source_of(s, "attention.npu.forward"), "fitted to 3");
