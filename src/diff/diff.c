@@ -7,10 +7,10 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/name_fold.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "diff/diff_fold.h"
 #include "planfile/plan_read.h"
 
 struct task {
@@ -389,31 +389,31 @@ static const char *same_text(struct ap_ctx *ctx, const struct entry *e)
 
 /* The folded old names of a fold's entries. */
 static const char *old_label(struct ap_ctx *ctx, const struct entry *all,
-	const struct ap_fold *fold)
+	const struct ap_name_fold *fold)
 {
-	struct ap_fold_item *item = AP_NEW_N(ctx->scratch, struct ap_fold_item, fold->n);
-	const struct ap_fold *old;
+	struct ap_name_item *item = AP_NEW_N(ctx->scratch, struct ap_name_item, fold->n);
+	const struct ap_name_fold *old;
 	uint32_t n;
 
 	if (!all[fold->item[0]].old_label)
 		return NULL;
 	for (uint32_t i = 0; i < fold->n; i++)
-		item[i] = (struct ap_fold_item){all[fold->item[i]].old_label, ""};
-	n = ap_fold_items(ctx, fold->n, item, &old);
+		item[i] = (struct ap_name_item){all[fold->item[i]].old_label, ""};
+	n = ap_name_folds(ctx, fold->n, item, &old);
 	return n == 1 ? old[0].name : ap_arena_printf(ctx->arena, "%s ..", old[0].name);
 }
 
 static void join_entries(struct entries *all, uint32_t was, uint32_t is, struct ap_diff_lines *out)
 {
 	struct ap_ctx *ctx = all->ctx;
-	struct ap_fold_item *item = AP_NEW_N(ctx->scratch, struct ap_fold_item, all->n);
+	struct ap_name_item *item = AP_NEW_N(ctx->scratch, struct ap_name_item, all->n);
 	struct ap_diff_line *line;
-	const struct ap_fold *fold;
+	const struct ap_name_fold *fold;
 
 	for (size_t i = 0; i < all->n; i++)
-		item[i] = (struct ap_fold_item){all->v[i].label, same_text(ctx, &all->v[i])};
+		item[i] = (struct ap_name_item){all->v[i].label, same_text(ctx, &all->v[i])};
 	*out = (struct ap_diff_lines){.things = (uint32_t)all->n, .of = {was, is}};
-	out->n = ap_fold_items(ctx, (uint32_t)all->n, item, &fold);
+	out->n = ap_name_folds(ctx, (uint32_t)all->n, item, &fold);
 	out->v = line = AP_NEW_N(ctx->arena, struct ap_diff_line, out->n);
 	for (uint32_t i = 0; i < out->n; i++) {
 		const struct entry *e = &all->v[fold[i].item[0]];
@@ -541,8 +541,8 @@ static void count_op(struct count *c, const struct ap_saved_op *was, const struc
 
 static void join_flows(struct ap_ctx *ctx, const struct flows *all, struct ap_diff_flows *out)
 {
-	struct ap_fold_item *item = AP_NEW_N(ctx->scratch, struct ap_fold_item, all->n);
-	const struct ap_fold *fold;
+	struct ap_name_item *item = AP_NEW_N(ctx->scratch, struct ap_name_item, all->n);
+	const struct ap_name_fold *fold;
 	struct ap_diff_flow *flow;
 
 	for (size_t i = 0; i < all->n; i++) {
@@ -553,7 +553,7 @@ static void join_flows(struct ap_ctx *ctx, const struct flows *all, struct ap_di
 			"%s\n%s\n%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, f->kind,
 			f->phase, f->ranks, f->was.count, f->was.bytes, f->is.count, f->is.bytes);
 	}
-	out->n = ap_fold_items(ctx, (uint32_t)all->n, item, &fold);
+	out->n = ap_name_folds(ctx, (uint32_t)all->n, item, &fold);
 	out->v = flow = AP_NEW_N(ctx->arena, struct ap_diff_flow, out->n);
 	for (uint32_t i = 0; i < out->n; i++) {
 		const char **name = AP_NEW_N(ctx->arena, const char *, fold[i].n);

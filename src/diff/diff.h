@@ -24,7 +24,7 @@ struct ap_diff_field {
 /* The same change of things whose names differ only in numbers. */
 struct ap_diff_line {
 	enum ap_diff_kind kind;
-	const char *label; /* "blocks.[0-39].attention/MatMul-op0"; see ap_fold_items() */
+	const char *label; /* "blocks.[0-39].attention/MatMul-op0"; see ap_name_folds() */
 	const char *old_label; /* if renamed */
 	const char *type; /* "MatMul"; "": none */
 	int64_t operand; /* of a redistribution; else -1 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diff/diff_fold.h"
+#include "base/name_fold.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@ struct ids {
 };
 
 struct folds {
-	struct ap_fold *v;
+	struct ap_name_fold *v;
 	size_t n, cap;
 };
 
 /* Items of one pattern: names equal but for their numbers, the slots. */
 struct family {
 	struct ap_ctx *ctx;
-	const struct ap_fold_item *item;
+	const struct ap_name_item *item;
 	const uint32_t *member; /* item of each member */
 	uint32_t n, nslot;
 	int64_t *value; /* [n][nslot] */
@@ -178,7 +178,7 @@ static void emit(struct family *f, const struct ids *members)
 			ap_str_add(&name, f->text[at.slot]);
 		else
 			ap_str_addn(&name, at.s, at.len);
-	AP_PUSH(f->ctx->arena, *f->out, ((struct ap_fold){name.s, (uint32_t)members->n, item}));
+	AP_PUSH(f->ctx->arena, *f->out, ((struct ap_name_fold){name.s, (uint32_t)members->n, item}));
 }
 
 /* Emits one fold if values of a slot never share a rest: a later slot is listed if it combines
@@ -283,7 +283,7 @@ static void split(struct family *f, const struct ids *members, uint32_t slot)
 	ap_arena_release(f->ctx->scratch, mark);
 }
 
-static void fold_family(struct ap_ctx *ctx, const struct ap_fold_item *item,
+static void fold_family(struct ap_ctx *ctx, const struct ap_name_item *item,
 	const struct ids *own, struct folds *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -318,11 +318,11 @@ static void fold_family(struct ap_ctx *ctx, const struct ap_fold_item *item,
 
 static int by_first_item(const void *a, const void *b)
 {
-	return compare_ids(((const struct ap_fold *)a)->item, ((const struct ap_fold *)b)->item);
+	return compare_ids(((const struct ap_name_fold *)a)->item, ((const struct ap_name_fold *)b)->item);
 }
 
-uint32_t ap_fold_items(struct ap_ctx *ctx, uint32_t n, const struct ap_fold_item *item,
-	const struct ap_fold **out)
+uint32_t ap_name_folds(struct ap_ctx *ctx, uint32_t n, const struct ap_name_item *item,
+	const struct ap_name_fold **out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ids *family = AP_NEW_N(ctx->scratch, struct ids, n);

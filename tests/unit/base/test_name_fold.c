@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that differ in numbers only, joined. */
+#include "base/name_fold.h"
 #include "base/vec.h"
-#include "diff/diff_fold.h"
 #include "emit_test.h"
 
 enum { MOST = 8 };
@@ -37,14 +37,14 @@ static const struct {
 
 START_LOOP_TEST(test_names, AP_COUNT(cases))
 {
-	struct ap_fold_item item[MOST];
+	struct ap_name_item item[MOST];
 	struct ap_ctx ctx = new_ctx();
-	const struct ap_fold *fold;
+	const struct ap_name_fold *fold;
 	uint32_t n = 0, nfold;
 
 	for (; n < MOST && cases[_i].name[n]; n++)
-		item[n] = (struct ap_fold_item){cases[_i].name[n], ""};
-	nfold = ap_fold_items(&ctx, n, item, &fold);
+		item[n] = (struct ap_name_item){cases[_i].name[n], ""};
+	nfold = ap_name_folds(&ctx, n, item, &fold);
 	for (uint32_t i = 0; i < nfold; i++) {
 		ck_assert_ptr_nonnull(cases[_i].fold[i]);
 		ck_assert_str_eq(fold[i].name, cases[_i].fold[i]);
@@ -57,29 +57,29 @@ END_TEST
 
 START_TEST(test_only_what_is_alike)
 {
-	const struct ap_fold_item item[] = {{"l0", "a"}, {"l1", "a"}, {"l2", "b"}, {"l3", "a"}};
+	const struct ap_name_item item[] = {{"l0", "a"}, {"l1", "a"}, {"l2", "b"}, {"l3", "a"}};
 	struct ap_ctx ctx = new_ctx();
-	const struct ap_fold *fold;
+	const struct ap_name_fold *fold;
 
-	ck_assert_uint_eq(ap_fold_items(&ctx, 4, item, &fold), 2);
+	ck_assert_uint_eq(ap_name_folds(&ctx, 4, item, &fold), 2);
 	ck_assert_str_eq(fold[0].name, "l[0,1,3]");
 	ck_assert_uint_eq(fold[0].item[2], 3);
 	ck_assert_str_eq(fold[1].name, "l2");
-	ck_assert_uint_eq(ap_fold_items(&ctx, 0, NULL, &fold), 0);
+	ck_assert_uint_eq(ap_name_folds(&ctx, 0, NULL, &fold), 0);
 	free_ctx(&ctx);
 }
 END_TEST
 
 START_TEST(test_long_lists_end)
 {
-	struct ap_fold_item item[40];
+	struct ap_name_item item[40];
 	struct ap_ctx ctx = new_ctx();
-	const struct ap_fold *fold;
+	const struct ap_name_fold *fold;
 
 	for (int i = 0; i < 40; i++)
-		item[i] = (struct ap_fold_item){
+		item[i] = (struct ap_name_item){
 			ap_arena_printf(ctx.arena, "l%d", i * (i + 1) / 2 * 3), ""};
-	ck_assert_uint_eq(ap_fold_items(&ctx, 40, item, &fold), 1);
+	ck_assert_uint_eq(ap_name_folds(&ctx, 40, item, &fold), 1);
 	ck_assert_str_eq(fold[0].name, "l[0,3,9,18,30,45,63,84,108,135,165,198,..]");
 	ck_assert_uint_eq(fold[0].n, 40);
 	free_ctx(&ctx);
@@ -92,15 +92,15 @@ START_TEST(test_many_numbers)
 	enum { PAIRS = 200000 };
 	struct ap_ctx ctx = new_ctx();
 	char *a = ap_arena_alloc(ctx.arena, 2 * PAIRS + 1, 1);
-	const struct ap_fold *fold;
+	const struct ap_name_fold *fold;
 	char *b;
 
 	for (int i = 0; i < PAIRS; i++)
 		memcpy(a + 2 * i, "a1", 2);
 	b = ap_arena_strdup(ctx.arena, a);
 	b[1] = '2';
-	ck_assert_uint_eq(ap_fold_items(&ctx, 2,
-				  (const struct ap_fold_item[]){{a, ""}, {b, ""}}, &fold),
+	ck_assert_uint_eq(ap_name_folds(&ctx, 2,
+				  (const struct ap_name_item[]){{a, ""}, {b, ""}}, &fold),
 		1);
 	ck_assert_int_eq(strncmp(fold[0].name, "a[1,2]a1a1", 10), 0);
 	free_ctx(&ctx);
@@ -132,10 +132,10 @@ static size_t combinations(const char *name)
 }
 
 /* Each name is in one fold, and a fold says exactly how many there are. */
-static void check_folds(struct ap_ctx *ctx, const struct ap_fold_item *item, uint32_t n)
+static void check_folds(struct ap_ctx *ctx, const struct ap_name_item *item, uint32_t n)
 {
-	const struct ap_fold *fold;
-	uint32_t nfold = ap_fold_items(ctx, n, item, &fold), seen = 0;
+	const struct ap_name_fold *fold;
+	uint32_t nfold = ap_name_folds(ctx, n, item, &fold), seen = 0;
 	bool in[60] = {false};
 
 	for (uint32_t i = 0; i < nfold; i++) {
@@ -153,7 +153,7 @@ static void check_folds(struct ap_ctx *ctx, const struct ap_fold_item *item, uin
 START_TEST(test_random_names)
 {
 	uint64_t random = seed_of_run();
-	struct ap_fold_item item[60];
+	struct ap_name_item item[60];
 	struct ap_ctx ctx = new_ctx();
 
 	for (int round = 0; round < 300; round++) {
@@ -161,7 +161,7 @@ START_TEST(test_random_names)
 
 		for (unsigned i = 0; i < 60; i++)
 			if (next_random(&random) % 4)
-				item[n++] = (struct ap_fold_item){
+				item[n++] = (struct ap_name_item){
 					ap_arena_printf(ctx.arena, "a%u.b%u.c%u", i / 20, i / 5 % 4,
 						i % 5),
 					next_random(&random) % 3 ? "x" : "y"};
