@@ -18,10 +18,15 @@ trap 'rm -f "$plan"' EXIT
 strategy() { # NAME MODEL [SEARCH_ARGUMENT]...
   name=$1
   graph=$models/$2.json
-  shift 2
+  shift
+  {
+    printf 'search'
+    printf ' %s' "$@" | sed "s|$models/||g"
+    echo
+  } >"$dir/$name.txt"
+  shift
   "$planner" search "$graph" "$@" -q --plan-out "$plan"
-  awk -v options="$(printf '%s ' "$@" | sed "s|$models/||g; s| \$||")" -f "$tools/cuts.awk" \
-    "$plan" >"$dir/$name.txt"
+  "$planner" show "$plan" --no-figures >>"$dir/$name.txt"
 }
 
 strategy multiple_mix@8 multiple_mix "$models/topo/ascend910_8p.json"

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "ckpt/ckpt_file.h"
 #include "diff/diff_write.h"
+#include "planfile/plan_form.h"
+#include "report/show.h"
 
 static const char *option_name(struct ap_ctx *ctx)
 {
@@ -119,6 +121,25 @@ static enum ap_status read_side(struct ap_ctx *ctx, const struct ap_settings *se
 		ap_saved_of_ckpt(ctx, &ckpt, out);
 	ap_arena_destroy(own.arena);
 	return st;
+}
+
+enum ap_status ap_show_plan(struct ap_writing *to, const char *path, struct ap_str *text)
+{
+	struct ap_ctx *ctx = to->ctx;
+	struct ap_saved plan;
+	struct ap_known file;
+
+	AP_TRY(ap_out_check(to, NULL));
+	ap_ctx_phase(ctx, "reading");
+	AP_TRY(ap_kind_read(ctx, to->set, path, &file));
+	if (file.kind != AP_KIND_PLAN)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING,
+			&(struct ap_where){.file = file.in.path}, NULL,
+			"is %s; expected a plan, as --plan-out writes it", ap_kind_text(file.kind));
+	AP_TRY(ap_plan_form_check(ctx, file.doc));
+	AP_TRY(ap_saved_of_plan(ctx, file.doc, &plan));
+	ap_show(ctx, &plan, to->set->figures, text);
+	return AP_OK;
 }
 
 /* The writer that --format or --json names. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares two plans or strategies, and judges conditions on their figures (--fail-if). */
+/* Shows a plan, compares two plans or strategies, and judges conditions on their figures (--fail-if). */
 #ifndef AP_API_COMPARE_H
 #define AP_API_COMPARE_H
 
@@ -20,6 +20,9 @@ enum ap_status ap_fail_if_read(struct ap_ctx *ctx, const struct ap_settings *set
  * AP_USAGE if `is` or `was` is no plan, or if a condition needs an older plan that is not given. */
 enum ap_status ap_fail_if_judge(struct ap_ctx *ctx, const struct ap_fail_if *f, const struct ap_saved *was,
 	const struct ap_saved *is, const struct ap_verdict **verdict);
+
+/* Writes a plan onto text as report/show.h has it. AP_MEANING if the file is no plan. */
+enum ap_status ap_show_plan(struct ap_writing *to, const char *path, struct ap_str *text);
 
 /* Compares two plans, two strategies, or one of each, and writes the changes onto text in the
  * format that the settings name. AP_DIFFERS if there are changes and no conditions are given; each

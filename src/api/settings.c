@@ -105,6 +105,7 @@ enum {
 	SOLVER = AP_FOR_solve,
 	LISTER = AP_FOR_list,
 	MODELER = AP_FOR_model,
+	SHOWER = AP_FOR_show,
 	EVERY = AP_FOR_ALL
 };
 

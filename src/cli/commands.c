@@ -388,6 +388,15 @@ enum ap_status ap_cmd_render(struct ap_run *run)
 	return ap_render(&run->to, run->cli->arg[0]);
 }
 
+enum ap_status ap_cmd_show(struct ap_run *run)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, run->ctx.arena);
+	AP_TRY(ap_show_plan(&run->to, run->cli->arg[0], &text));
+	return ap_run_answer(run, &text);
+}
+
 enum ap_status ap_cmd_convert(struct ap_run *run)
 {
 	size_t last = run->cli->narg - 1;

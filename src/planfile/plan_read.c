@@ -23,6 +23,7 @@ struct reader {
 	struct ap_map *oper; /* operator names; ids are indices */
 	uint32_t ninput;
 	const char *const *input;
+	const char *decided, *given;
 	AP_VEC(struct ap_saved_fact) facts;
 	AP_VEC(struct ap_saved_op) ops;
 	AP_VEC(struct ap_saved_param) params;
@@ -254,6 +255,21 @@ static enum ap_status read_optional(struct reader *r, const struct ap_jv *root, 
 	return add_facts(r, section, "", v, except);
 }
 
+/* Only the words: what was found beside them belongs to the search, not to the plan. */
+static enum ap_status read_joint(struct reader *r, const struct ap_jv *root)
+{
+	const struct ap_jv *joint = ap_jv_get(root, "joint"), *words;
+
+	if (!joint || ap_jv_type(joint) == AP_JNULL)
+		return AP_OK;
+	AP_TRY(expect(r, joint, AP_JOBJECT));
+	AP_TRY(member(r, joint, "decided", AP_JSTRING, &words));
+	r->decided = ap_jv_str(words);
+	AP_TRY(member(r, joint, "given", AP_JSTRING, &words));
+	r->given = ap_jv_str(words);
+	return AP_OK;
+}
+
 static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 {
 	const struct ap_jv *tool, *section, *list;
@@ -275,6 +291,7 @@ static enum ap_status read_facts(struct reader *r, const struct ap_jv *root)
 	AP_TRY(read_optional(r, root, "route", "differs")); /* "differs" follows from strategies */
 	AP_TRY(read_optional(r, root, "pipeline", ""));
 	AP_TRY(read_optional(r, root, "recompute", ""));
+	AP_TRY(read_joint(r, root));
 	return read_stages(r, root);
 }
 
@@ -628,6 +645,8 @@ enum ap_status ap_saved_of_plan(struct ap_ctx *ctx, const struct ap_json *doc, s
 	*out = (struct ap_saved){
 		.file = ap_file_base(ap_json_file(doc)),
 		.is_plan = true,
+		.decided = r.decided,
+		.given = r.given,
 		.nfact = (uint32_t)r.facts.n,
 		.fact = r.facts.v,
 		.ninput = r.ninput,

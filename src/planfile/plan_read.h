@@ -98,6 +98,7 @@ struct ap_saved_move {
 struct ap_saved {
 	const char *file; /* base name, for display */
 	bool is_plan; /* a checkpoint has neither collectives nor redistributions */
+	const char *decided, *given; /* settings in words, where `plan` decided them; else NULL */
 	uint32_t nfact;
 	const struct ap_saved_fact *fact;
 	uint32_t ninput;

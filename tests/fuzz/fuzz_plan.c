@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans: checked, drawn, compared with themselves, judged, held against their graph. */
+/* Plans: checked, drawn, shown, compared with themselves, judged, held against their graph. */
 #include "fuzz.h"
 
 #include "base/vec.h"
@@ -24,7 +24,7 @@ static const char graph[] =
 static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_file("in.json", data, size);
-	switch (fuzz_way(data, size, 4)) {
+	switch (fuzz_way(data, size, 5)) {
 	case 0:
 		(void)fuzz_run("check in.json --fail-if step_time>1s,memory>50%%");
 		break;
@@ -33,6 +33,9 @@ static int try_input(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		(void)fuzz_run("render in.json --dot-out out.dot");
+		break;
+	case 3:
+		(void)fuzz_run("show in.json");
 		break;
 	default:
 		fuzz_file("one.json", graph, sizeof graph - 1);

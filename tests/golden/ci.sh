@@ -98,6 +98,19 @@ script 1 'a plan that is out of date'
 has err 'step_time<-2%: step time'
 git checkout -q plans
 
+# Plans in git, as text.
+textconv=$(sed -n "s/^    git config diff.autopar-plan.textconv '\(.*\)'/\1/p" "$source/docs/ci.md")
+attributes=$(sed -n 's/^    \(.* diff=autopar-plan\)$/\1/p' "$source/docs/ci.md")
+echo "$attributes" > .gitattributes
+git config diff.autopar-plan.textconv "$textconv"
+plan multiple_mix --hybrid dp=8
+git diff plans > out
+has out '-search          dynamic_programming, feasible'
+has out '+search          given, given'
+[ "$(grep -c '^[-+]' out)" -lt 60 ]
+git checkout -q plans
+rm .gitattributes
+
 # Faults are no findings.
 echo '{' > graphs/wide_deep.json
 script 2 'a file that is malformed'

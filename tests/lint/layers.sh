@@ -34,7 +34,7 @@ ckpt ckpt plan cost shard graph hw rule base
 planfile planfile ckpt plan route pipeline search problem cost shard graph hw rule base autopar
 diff diff planfile cost shard graph hw base
 draw draw planfile plan shard graph rule hw base
-report report planfile plan route pipeline problem graph hw base autopar
+report report planfile plan route pipeline problem graph hw rule base autopar
 bundle bundle report planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
 api api bundle report draw diff planfile ckpt decision drive plan route hybrid partition pipeline search table problem cost shard import model graph hw rule base autopar
 cli cli api base autopar
