@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "priced.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autopar/autopar.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/json.h"
+#include "base/json_write.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "model/launched.h"
+
+/* Why a row cannot be expressed. */
+#define BECAUSE(f, ...) return ap_arena_printf((f)->arena, __VA_ARGS__)
+
+static const char *first_error(const struct facts *f, const struct autopar *a)
+{
+	for (size_t i = 0; i < autopar_messages(a); i++)
+		if (!strcmp(autopar_message(a, i, "level"), "error"))
+			BECAUSE(f, "%s", autopar_message(a, i, "text"));
+	return "no plan";
+}
+
+/* A network with latent attention, said as Megatron's arguments would say it. */
+static struct ap_model *make_latent(struct ap_ctx *ctx, const struct run *run)
+{
+	const struct ap_model_params *p = &run->params;
+	const struct latent *l = run->latent;
+	const struct { const char *name; int64_t n; } counts[] = {{"num_layers", p->layers},
+		{"hidden_size", p->hidden}, {"num_attention_heads", p->heads},
+		{"ffn_hidden_size", run->dense_inner}, {"padded_vocab_size", p->vocabulary},
+		{"seq_length", p->sequence}, {"kv_lora_rank", l->key}, {"qk_pos_emb_head_dim", l->turned},
+		{"qk_head_dim", l->plain}, {"v_head_dim", l->value}, {"num_experts", p->experts},
+		{"moe_router_topk", p->active}, {"moe_ffn_hidden_size", p->inner},
+		{"moe_shared_expert_intermediate_size", l->shared * p->inner}, {"q_lora_rank", l->query},
+		{"moe_expert_capacity_factor", (int64_t)p->capacity}};
+	static const char *const on[] = {"multi_latent_attention", "swiglu", "disable_bias_linear",
+		"untie_embeddings_and_output_weights"};
+	const struct ap_launched_options asked = {.batch = p->batch, .dtype = p->dtype, .flash = p->flash,
+		.loss = p->loss, .small = !p->flash, .name = p->name};
+	int64_t dense = (l->dense * p->layers + l->layers - 1) / l->layers;
+	struct ap_hf_net net;
+	struct ap_json *doc;
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, ctx->arena);
+	ap_jw_str_init(&w, &text, 0);
+	ap_jw_obj(&w);
+	for (size_t i = 0; i < AP_COUNT(counts); i++)
+		if (counts[i].n)
+			ap_jw_kint(&w, counts[i].name, counts[i].n);
+	for (size_t i = 0; i < AP_COUNT(on); i++)
+		ap_jw_kbool(&w, on[i], true);
+	ap_jw_kstr(&w, "position_embedding_type", "rope");
+	ap_jw_kstr(&w, "normalization", "RMSNorm");
+	ap_jw_key(&w, "moe_layer_freq");
+	ap_jw_arr(&w);
+	for (int64_t i = 0; i < p->layers; i++)
+		ap_jw_int(&w, i >= dense);
+	ap_jw_end(&w);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	if (ap_json_parse(ctx, "arguments", text.s, text.len, 0, &doc) != AP_OK ||
+		ap_launched_megatron(ctx, doc, &asked, &net) != AP_OK)
+		die(EXIT_IO, p->name, ap_diag_text(ctx->diag, 0, NULL, NULL));
+	return net.make(ctx->arena, net.dimensions);
+}
+
+static const char *network_text(struct ap_arena *arena, const struct run *run, size_t *len)
+{
+	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
+		.diag = ap_diag_create(arena, false)};
+	struct ap_model *m = run->latent ? make_latent(&ctx, run)
+		: ap_model_family_find(run->generator->kind)->make(arena, &run->params);
+	struct ap_str s;
+
+	for (int64_t i = 0; run->every_second && i < run->params.layers; i++)
+		if (i % 2 == 0)
+			ap_model_recompute(m,
+				ap_arena_printf(arena, "%s.%d", run->generator->blocks, (int)i));
+	ap_str_init(&s, arena);
+	ap_model_write(m, ap_str_take, &s);
+	ap_arena_destroy(ctx.scratch);
+	*len = s.len;
+	return s.s;
+}
+
+static bool wide_gradients(const struct facts *f, const struct run *run)
+{
+	enum sums sums = run->framework->sums;
+
+	return sums == WIDE || (sums == WIDE_BF16 && run->precision->dtype == AP_BFLOAT16) ||
+		holds(f->precision, "reduce-fp32") || holds(f->precision, "fp32 grad");
+}
+
+/* Do products run beside the collectives of their results, as the row or its framework's recipes have it? */
+static bool overlaps_products(const struct facts *f, const struct run *run)
+{
+	return holds(f->overlap, "use-mc2") || holds(f->overlap, "tp-comm-overlap") ||
+		holds(f->overlap, "AsyncTP") || begins(f->overlap, "TP/") ||
+		(run->framework->beside && holds(f->overlap, "recipe"));
+}
+
+static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
+{
+	const struct { const char *key; int64_t n; } degrees[] = {{"tp", run->tp}, {"pp", run->pp},
+		{"vpp", run->vpp}, {"cp", run->cp}, {"ep", run->ep}};
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	ap_str_addf(&s, "dp=%" PRId64 ",mbs=%" PRId64, run->dp, run->mbs);
+	for (size_t i = 0; i < AP_COUNT(degrees); i++)
+		if (degrees[i].n > 1)
+			ap_str_addf(&s, ",%s=%" PRId64, degrees[i].key, degrees[i].n);
+	if (run->tp > 1 && run->sp)
+		ap_str_add(&s, ",sp=1");
+	else if (run->tp > 1 && run->pp > 1 && run->scatters)
+		ap_str_add(&s, ",pp_scatter=1");
+	if (run->pp > 1 && run->params.heads && run->params.layers % (run->pp * run->vpp)) {
+		ap_str_add(&s, ",layers=");
+		for (int64_t part = 0; part < run->pp * run->vpp; part++)
+			ap_str_addf(&s, part ? ",%" PRId64 : "%" PRId64, layers_of(run, part));
+	}
+	return s.s;
+}
+
+static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
+{
+	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
+		.diag = ap_diag_create(f->arena, false)};
+	const struct ap_jv *prediction;
+	struct autopar_plan *plan;
+	struct ap_json *doc = NULL;
+	const char *text;
+	size_t len;
+
+	if (autopar_set(a, "recompute", run->recompute) != AUTOPAR_OK ||
+		autopar_evaluate(a, &plan) != AUTOPAR_OK)
+		return first_error(f, a);
+	row->predicted_s = autopar_plan_step_time_s(plan);
+	row->predicted_bytes = autopar_plan_memory_bytes(plan);
+	if (autopar_plan_memory(plan, "summary", ".json", &text, &len) == AUTOPAR_OK &&
+		ap_json_parse(&ctx, "summary", text, len, 0, &doc) == AP_OK) {
+		prediction = ap_jv_get(ap_json_root(doc), "prediction");
+		row->terms = (struct terms){ap_jv_double(ap_jv_get(prediction, "compute_s")),
+			ap_jv_double(ap_jv_get(prediction, "exposed_communication_s")),
+			ap_jv_double(ap_jv_get(prediction, "bubble_s")),
+			ap_jv_double(ap_jv_get(prediction, "optimizer_s"))};
+	}
+	autopar_plan_destroy(plan);
+	ap_arena_destroy(ctx.scratch);
+	return doc ? NULL : "no summary";
+}
+
+static const char *text_of(const struct facts *f, int64_t n)
+{
+	return ap_arena_printf(f->arena, "%" PRId64, n);
+}
+
+static const char *scales_of(const struct run *run)
+{
+	return run->precision->scales ? run->precision->scales : run->framework->scales;
+}
+
+/* Settings of a run; what is not taken is named by the evaluation. */
+static enum autopar_status set_all(struct autopar *a, const struct facts *f, const struct run *run,
+	struct profiles *p, bool is_neutral)
+{
+	static const char *const levels[] = {NULL, "level1", "level2", "level3"};
+	const struct { const char *key, *value; } settings[] = {
+		{"jobs", "1"},
+		{"hccl_rules", "false"},
+		{"executor", run->framework->executor},
+		{"software", software_of(p, run, is_neutral)},
+		{"chip", chip_of(p, run)},
+		{"device_num", text_of(f, run->devices)},
+		{"devices_per_server", run->per_node ? text_of(f, run->per_node) : NULL},
+		{"devices_per_pod", run->device->pod && run->devices > run->device->pod ?
+			text_of(f, run->device->pod) : NULL},
+		{"hybrid", hybrid_of(f->arena, run)},
+		{"gradient_fp32_sync", wide_gradients(f, run) ? "true" : "false"},
+		{"overlap_grad_reduce", run->framework->behind && !holds(f->overlap, "overlap-grad-reduce")
+			? "false" : NULL},
+		{"fp8_format", run->precision->bits == 8 ? "hybrid" : NULL},
+		{"fp8_recipe", run->precision->bits == 8 ? scales_of(run) : NULL},
+		{"tp_comm_overlap", overlaps_products(f, run) ? "true" : NULL},
+		{"expert_imbalance", run->framework->balanced ? "1" : NULL},
+		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
+		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},
+	};
+	enum autopar_status st = AUTOPAR_OK;
+
+	for (size_t i = 0; i < AP_COUNT(settings) && st == AUTOPAR_OK; i++)
+		if (settings[i].value)
+			st = autopar_set(a, settings[i].key, settings[i].value);
+	return st;
+}
+
+struct priced {
+	struct ap_arena *arena; /* its own */
+	struct facts facts;
+	struct run run;
+	const char *why; /* it cannot be expressed; NULL: it can */
+	struct { struct try { int64_t mbs; struct autopar *a; } *v; size_t n, cap; } tries; /* graphs made so
+			far */
+};
+
+struct priced *priced_open(struct ap_arena *arena, const struct row *row)
+{
+	struct priced *p = AP_NEW(arena, struct priced);
+
+	p->arena = ap_arena_create(0, NULL, NULL);
+	p->facts = facts_of(p->arena, row);
+	p->why = express(&p->facts, &p->run);
+	return p;
+}
+
+void priced_close(struct priced *p)
+{
+	for (size_t i = 0; i < p->tries.n; i++)
+		autopar_destroy(p->tries.v[i].a);
+	ap_arena_destroy(p->arena);
+}
+
+const struct run *priced_run(const struct priced *p)
+{
+	return p->why ? NULL : &p->run;
+}
+
+/* The run with its graph, which is made at the first call for these micro-batches. */
+static struct autopar *graph_of(struct priced *p, const struct run *run)
+{
+	struct try *t;
+	const char *text;
+	size_t len;
+
+	for (size_t i = 0; i < p->tries.n; i++)
+		if (p->tries.v[i].mbs == run->mbs)
+			return p->tries.v[i].a;
+	AP_PUSH(p->arena, p->tries, ((struct try){run->mbs, autopar_create()}));
+	t = &p->tries.v[p->tries.n - 1];
+	text = t->a ? network_text(p->arena, run, &len) : NULL;
+	if (text && autopar_graph_memory(t->a, "network", text, len) != AUTOPAR_OK)
+		die(EXIT_IO, p->facts.model, first_error(&p->facts, t->a));
+	return t->a;
+}
+
+/* Evaluates a run as it is expressed. */
+static const char *predict_run(struct priced *p, const struct run *run, struct profiles *profiles,
+	bool is_neutral, struct row *row)
+{
+	struct autopar *a = graph_of(p, run);
+
+	if (!a)
+		return "out of memory";
+	if (set_all(a, &p->facts, run, profiles, is_neutral) != AUTOPAR_OK)
+		return first_error(&p->facts, a);
+	return evaluate(&p->facts, a, run, row);
+}
+
+/* Where nothing is said of micro-batches, they were tuned: of all powers of two that deal the batch the one
+ * that is predicted to be the fastest and to fit counts. */
+static const char *predict_tuned(struct priced *p, struct profiles *profiles, bool is_neutral,
+	struct row *row)
+{
+	double room = number(p->facts.hw_mem_gib) * (1 << 30);
+	struct row best = *row;
+	struct run run = p->run;
+	const char *why = predict_run(p, &run, profiles, is_neutral, &best);
+
+	for (run.mbs = 2; !why && room > 0 && run.batch % (run.dp * run.mbs) == 0; run.mbs *= 2) {
+		struct row next = *row;
+
+		if (predict_run(p, &run, profiles, is_neutral, &next) || (double)next.predicted_bytes > room)
+			break;
+		if (next.predicted_s < best.predicted_s)
+			best = next;
+	}
+	*row = best;
+	return why;
+}
+
+void priced_predict(struct priced *p, struct profiles *profiles, bool is_neutral, struct row *row)
+{
+	const char *why = p->why;
+
+	row->reason = NULL;
+	if (!why)
+		why = *p->facts.mbs || *p->facts.grad_accum ? predict_run(p, &p->run, profiles, is_neutral,
+			row) : predict_tuned(p, profiles, is_neutral, row);
+	if (why) {
+		row->reason = ap_arena_strdup(profiles->ctx->arena, why);
+		row->predicted_s = 0;
+		row->predicted_bytes = 0;
+	}
+}

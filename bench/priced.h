@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows priced: their graph is made once, and evaluated under as many profiles as are wanted. */
+#ifndef BENCH_PRICED_H
+#define BENCH_PRICED_H
+
+#include "profiles.h"
+#include "rows.h"
+
+struct priced; /* a row, its graph, its settings */
+
+/* Takes a row up; it and arena outlive what is returned, which ends with priced_close(). */
+struct priced *priced_open(struct ap_arena *arena, const struct row *row);
+void priced_close(struct priced *p);
+
+/* Predicts seconds, bytes and terms of the row, or says why it cannot: sets these fields of *row. */
+void priced_predict(struct priced *p, struct profiles *profiles, bool is_neutral, struct row *row);
+
+/* The run that the row is; NULL: it cannot be expressed. */
+const struct run *priced_run(const struct priced *p);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/vec.h"
+#include "errors.h"
+#include "ranking.h"
+
+void print_rows(const struct table *t)
+{
+	printf("%-24s %11s %11s %8s %9s %9s %9s %9s  %s\n", "row", "measured s", "predicted s", "error %",
+		"compute", "exposed", "bubble", "optimizer", "GiB measured, predicted");
+	for (size_t i = 0; i < t->n; i++) {
+		const struct row *r = &t->v[i];
+		double gib = (double)(1 << 30);
+
+		printf("%-24s ", r->field[COL_id]);
+		if (r->reason) {
+			printf("cannot be expressed: %s\n", r->reason);
+			continue;
+		}
+		if (r->measured_s > 0)
+			printf("%11.4f %11.4f %+8.1f", r->measured_s, r->predicted_s,
+				(r->predicted_s / r->measured_s - 1) * 100);
+		else
+			printf("%11s %11.4f %8s", "", r->predicted_s, "");
+		printf(" %9.4f %9.4f %9.4f %9.4f ", r->terms.compute, r->terms.exposed, r->terms.bubble,
+			r->terms.optimizer);
+		if (r->measured_bytes)
+			printf(" %.1f, %.1f", (double)r->measured_bytes / gib,
+				(double)r->predicted_bytes / gib);
+		printf("%s\n", is_judged(r) ? "" : "  not judged");
+	}
+}
+
+/* Errors as a table of Markdown. */
+static void write_sets(FILE *out, struct ap_arena *arena, const char *what, const struct errors *sets,
+	size_t nset)
+{
+	enum { COLUMNS_OF_ERRORS = 10 };
+
+	fprintf(out, "| %s | rows | not expressed | times | mean error %% | median %% | bias %% | "
+		"memories | mean error %% | bias %% |\n|", what);
+	for (int i = 0; i < COLUMNS_OF_ERRORS; i++)
+		fputs(" --- |", out);
+	putc('\n', out);
+	for (size_t i = 0; i < nset; i++) {
+		const struct errors *e = &sets[i];
+		struct spread s = spread_of(arena, e->time.v, e->time.n);
+
+		fprintf(out, "| %s | %zu | %zu | %zu |", e->name, e->rows, e->unexpressed, e->time.n);
+		if (e->time.n)
+			fprintf(out, " %.1f | %.1f | %+.1f | %zu |", s.mean, s.median, s.bias, e->memory.n);
+		else
+			fprintf(out, " | | | %zu |", e->memory.n);
+		s = spread_of(arena, e->memory.v, e->memory.n);
+		if (e->memory.n)
+			fprintf(out, " %.1f | %+.1f |\n", s.mean, s.bias);
+		else
+			fprintf(out, " | |\n");
+	}
+}
+
+void write_errors(FILE *out, struct ap_arena *arena, const struct table *t)
+{
+	struct errors *sets;
+	struct group *groups;
+	struct ranking sum = {0};
+	size_t nset = errors_by(arena, t, source_of, &sets), ngroup = groups_of(arena, t, &groups), nrow = 0;
+
+	write_sets(out, arena, "source", sets, nset);
+	nset = errors_by(arena, t, profile_of, &sets);
+	putc('\n', out);
+	write_sets(out, arena, "software", sets, nset - 1);
+	if (ngroup)
+		fprintf(out,
+			"\n| strategies of | rows | rank correlation | regret %% | of the best of %d %% |\n"
+			"| --- | --- | --- | --- | --- |\n", SHOWN);
+	for (size_t i = 0; i < ngroup; i++) {
+		struct ranking r = ranking_of(arena, &groups[i]);
+
+		fprintf(out, "| %s | %zu | %.2f | %.1f | %.1f |\n", groups[i].name, groups[i].rows.n,
+			r.correlation, r.regret, r.of_shown);
+		nrow += groups[i].rows.n;
+		sum = (struct ranking){sum.correlation + r.correlation, sum.regret + r.regret,
+			sum.of_shown + r.of_shown};
+	}
+	if (ngroup)
+		fprintf(out, "| mean | %zu | %.2f | %.1f | %.1f |\n", nrow, sum.correlation / (double)ngroup,
+			sum.regret / (double)ngroup, sum.of_shown / (double)ngroup);
+}
+
+void write_reasons(FILE *out, struct ap_arena *arena, const struct table *t)
+{
+	struct { const char **v; size_t n, cap; } reasons = {0};
+
+	for (size_t i = 0; i < t->n; i++) {
+		const char *why = t->v[i].reason;
+		size_t k = 0, n = 0;
+
+		while (why && k < reasons.n && strcmp(reasons.v[k], why) != 0)
+			k++;
+		if (!why || k < reasons.n)
+			continue;
+		AP_PUSH(arena, reasons, why);
+		for (size_t j = i; j < t->n; j++)
+			n += t->v[j].reason && !strcmp(t->v[j].reason, why);
+		if (reasons.n == 1)
+			fprintf(out, "\n| cannot be expressed because | rows |\n| --- | --- |\n");
+		fprintf(out, "| %s | %zu |\n", why, n);
+	}
+}
+
+FILE *open_out(const char *path)
+{
+	FILE *out = fopen(path, "wb");
+
+	if (!out)
+		die(EXIT_IO, path, strerror(errno));
+	return out;
+}
+
+void close_out(FILE *out, const char *path)
+{
+	if (ferror(out) | fclose(out))
+		die(EXIT_IO, path, "it cannot be written");
+}
+
+static void write_field(FILE *out, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, out);
+		return;
+	}
+	putc('"', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+	putc('"', out);
+}
+
+void write_csv(const char *path, const struct table *t)
+{
+	FILE *out = open_out(path);
+
+	fputs("id,measured_s,predicted_s,measured_bytes,predicted_bytes,source_id,reason\n", out);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct row *r = &t->v[i];
+		char buf[32];
+
+		write_field(out, r->field[COL_id]);
+		fprintf(out, ",%s,", r->measured_s > 0 ? ap_format_double(r->measured_s, buf) : "");
+		fprintf(out, "%s,", r->predicted_s > 0 ? ap_format_double(r->predicted_s, buf) : "");
+		if (r->measured_bytes)
+			fprintf(out, "%" PRId64, r->measured_bytes);
+		putc(',', out);
+		if (r->predicted_bytes)
+			fprintf(out, "%" PRId64, r->predicted_bytes);
+		putc(',', out);
+		write_field(out, r->field[COL_source_id]);
+		putc(',', out);
+		write_field(out, r->reason ? r->reason : "");
+		putc('\n', out);
+	}
+	close_out(out, path);
+}
+
+void write_markdown(const char *path, struct ap_arena *arena, const char *file, const char *svg,
+	const struct table *t, bool is_neutral)
+{
+	FILE *out = open_out(path);
+
+	fprintf(out, "# Predictions against published measurements\n\n"
+		"Made by `fidelity %s`%s. Each row is a training run that\n"
+		"somebody measured and published; graph, machine and strategy are made of what is said of\n"
+		"it. An error is predicted / measured - 1: mean and median are of its amount, the bias is\n"
+		"with its sign. Memory is that of the fullest device. Rows of grade C, D or M (incomplete,\n"
+		"implausible, a formula) are left out. `data/SOURCES` says where rows come from. Where ten\n"
+		"or more strategies of one model on one machine were measured, the regret is by how much\n"
+		"the one that is predicted to be the fastest took longer than the one that was, and the\n"
+		"fastest of the three that are predicted to be. Dashed\n"
+		"lines in the picture are 25 %% off. `build/bench/fidelity FILE.csv` does the same for any\n"
+		"file with these columns, and prints a line for each row.\n\n",
+		ap_file_base(file), is_neutral ?
+		" --neutral" : "");
+	if (svg)
+		fprintf(out, "![Predicted against measured step times](%s)\n\n", ap_file_base(svg));
+	write_errors(out, arena, t);
+	write_reasons(out, arena, t);
+	close_out(out, path);
+}
