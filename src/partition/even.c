@@ -86,6 +86,7 @@ static void add_part(const struct evening *e, int32_t stage, int32_t segment, co
 		t[AP_TIME_WEIGHT] += e->p->scheduler->splits ? r->weight_s : 0;
 		t[AP_TIME_BESIDE] += r->beside_s;
 		t[AP_TIME_EXCHANGE] += r->exchange_s;
+		t[AP_TIME_SLOWED] += r->slowed_s;
 		t[AP_TIME_UPDATE] += r->update_s;
 		s->kept += r->kept_bytes;
 		s->late += r->late_bytes;
@@ -355,7 +356,7 @@ static double pick_tick_s(const struct evening *e)
 
 			if (!r->absent)
 				longest = fmax(longest, m * (r->forward_s + r->backward_s + r->weight_s +
-					r->beside_s) + r->exchange_s + r->update_s);
+					r->beside_s) + r->exchange_s + r->slowed_s + r->update_s);
 		}
 		most += longest;
 	}

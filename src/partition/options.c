@@ -59,6 +59,8 @@ static double row_s(const struct ap_partition *p, const struct ap_partition_row 
 		return r->beside_s;
 	case AP_TIME_EXCHANGE:
 		return r->exchange_s;
+	case AP_TIME_SLOWED:
+		return r->slowed_s;
 	default:
 		return r->update_s;
 	}
@@ -103,7 +105,7 @@ static double most_s(const struct ap_options *c)
 				most = fmax(most,
 					(double)p->nmicro * (x->forward_s + x->backward_s + x->weight_s +
 						x->beside_s) +
-					x->exchange_s + x->update_s);
+					x->exchange_s + x->slowed_s + x->update_s);
 		}
 		sum += most * (double)p->run[r].count;
 	}

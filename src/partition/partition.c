@@ -253,7 +253,7 @@ static const char *kinds_fault(const struct judging *j, int32_t *at)
 
 struct load { /* of a part: sums of its layers */
 	struct ap_pass_times time;
-	double beside_s, busy_s, exchange_s, update_s; /* busy: passes of one micro-batch */
+	double beside_s, busy_s, exchange_s, slowed_s, update_s; /* busy: passes of one micro-batch */
 	int64_t kept, late, weights, temporary;
 };
 
@@ -276,6 +276,7 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 		l->time.weight_s += j->p->scheduler->splits ? r->weight_s : 0;
 		l->beside_s += r->beside_s;
 		l->exchange_s += r->exchange_s;
+		l->slowed_s += r->slowed_s;
 		l->update_s += r->update_s;
 		l->kept += r->kept_bytes;
 		l->late += r->late_bytes;
@@ -284,7 +285,7 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 	}
 	l->busy_s = l->time.forward_s + l->time.backward_s + l->time.weight_s;
 	last_s = j->p->scheduler->splits ? &l->time.weight_s : &l->time.backward_s;
-	l->time.last_backward_s = *last_s;
+	l->time.last_backward_s = *last_s + l->slowed_s;
 	*last_s = fmax(*last_s, l->beside_s);
 }
 

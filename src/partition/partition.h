@@ -30,6 +30,8 @@ struct ap_partition_row { /* one layer of a class, in one degree and one kind */
 	double exchange_s; /* of its gradients, in a stream of the stage: behind those of the parts before it,
 	                      in the order of the parts' last backward (weight) passes, from the start of its
 	                      part's on */
+	double slowed_s; /* by which the last backward (weight) pass of its part takes longer, as gradients
+	                    are exchanged beside it */
 	double update_s; /* after the last pass of its stage, and its exchanges */
 	int64_t kept_bytes; /* of each micro-batch in flight */
 	int64_t late_bytes; /* more, of each that has run back and waits for its pass for weights */

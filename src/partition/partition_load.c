@@ -243,7 +243,7 @@ static enum ap_status read_row(struct loader *l, const struct ap_jv *v, const ch
 	struct ap_partition_row *all)
 {
 	static const char *const known[] = {"degree", "kind", "forward_s", "backward_s", "weight_s",
-		"beside_s", "exchange_s", "update_s",
+		"beside_s", "exchange_s", "slowed_s", "update_s",
 		"kept_bytes", "late_bytes", "weights_bytes", "temporary_bytes", NULL};
 	struct ap_partition_row *r;
 	uint32_t degree, kind;
@@ -260,6 +260,7 @@ static enum ap_status read_row(struct loader *l, const struct ap_jv *v, const ch
 	AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "weight_s", 0, MAX_S, &r->weight_s));
 	AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "beside_s", 0, MAX_S, &r->beside_s));
 	AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "exchange_s", 0, MAX_S, &r->exchange_s));
+	AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "slowed_s", 0, MAX_S, &r->slowed_s));
 	AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "update_s", 0, MAX_S, &r->update_s));
 	AP_TRY(ap_json_opt_int(l->ctx, l->doc, v, "kept_bytes", 0, MAX_BYTES, &r->kept_bytes));
 	AP_TRY(ap_json_opt_int(l->ctx, l->doc, v, "late_bytes", 0, MAX_BYTES, &r->late_bytes));

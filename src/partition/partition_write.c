@@ -36,6 +36,7 @@ static void write_row(struct ap_jw *w, const struct ap_partition *p, uint32_t i,
 	ap_jw_knum(w, "weight_s", r->weight_s);
 	ap_jw_knum(w, "beside_s", r->beside_s);
 	ap_jw_knum(w, "exchange_s", r->exchange_s);
+	ap_jw_knum(w, "slowed_s", r->slowed_s);
 	ap_jw_knum(w, "update_s", r->update_s);
 	ap_jw_kint(w, "kept_bytes", r->kept_bytes);
 	ap_jw_kint(w, "late_bytes", r->late_bytes);

@@ -484,6 +484,8 @@ static void straight_bundles(struct ap_relax *r)
 		for (int32_t q = 0; q < r->npart; q++) {
 			for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT && r->stage_of[q] == s; k++)
 				r->flow.pass[q][k] = p->nmicro * AP_REPLAY_FLOW;
+			if (r->stage_of[q] == s)
+				r->flow.pass[q][AP_TIME_SLOWED] = AP_REPLAY_FLOW;
 			if (r->stage_of[q] == ends)
 				r->flow.pass[q][AP_TIME_UPDATE] = AP_REPLAY_FLOW;
 		}

@@ -288,7 +288,8 @@ static void measure(struct ap_replay *r, const struct ap_ticks *time)
 
 		for (int k = 0; k < LAST; k++)
 			r->length[q][k] = time[q].t[k];
-		r->length[q][LAST] = r->plain[q] = *usual;
+		r->plain[q] = *usual;
+		r->length[q][LAST] = *usual + time[q].t[AP_TIME_SLOWED];
 		r->beside[q] = time[q].t[AP_TIME_BESIDE];
 		*usual = r->beside[q] > *usual ? r->beside[q] : *usual;
 	}
@@ -442,6 +443,7 @@ void ap_replay_path(struct ap_replay *r, const int64_t *send, const int64_t *sen
 		int32_t before = r->before[at];
 
 		out->pass[x->part][counted(r, x)] += at != beside;
+		out->pass[x->part][AP_TIME_SLOWED] += at != beside && x->length == LAST;
 		if (before != NOWHERE && r->end[before] == start)
 			at = before;
 		else if (x->need != NOWHERE && r->arrived[x->need] == start)
@@ -583,8 +585,10 @@ void ap_replay_spread(struct ap_replay *r, const int64_t *send, const int64_t *s
 		own = is_beside(r, x) ? divide(n, r->plain[x->part], r->beside[x->part], near) : n;
 		out->pass[x->part][x->pass] += own;
 		out->pass[x->part][AP_TIME_BESIDE] += n - own;
-		if (r->final[x->part] == i)
+		if (r->final[x->part] == i) {
+			out->pass[x->part][AP_TIME_SLOWED] += n;
 			n += r->begun[x->part];
+		}
 		if (n == 0)
 			continue;
 		if (i == r->opening && r->there > 0) {

@@ -20,6 +20,7 @@ enum { /* beside: the pass that makes gradients of weights takes it if that is m
 	AP_TIME_WEIGHT,
 	AP_TIME_BESIDE,
 	AP_TIME_EXCHANGE,
+	AP_TIME_SLOWED, /* added to the last pass that makes gradients of weights */
 	AP_TIME_UPDATE,
 	AP_TIMES
 };

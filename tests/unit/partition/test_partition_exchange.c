@@ -163,6 +163,29 @@ START_TEST(what_runs_beside_makes_passes_longer)
 }
 END_TEST
 
+/*
+ * Two stages of a layer each, two micro-batches: 1 and 2 forward and back. The last backward passes take 0.5 more:
+ * the second stage ends at 1 + 1 + 2 + 1 + 2.5, the first one behind it, with 2.5 of its own.
+ */
+START_TEST(last_passes_are_slowed)
+{
+	const struct ap_partition_row row = {.forward_s = 1, .backward_s = 2, .slowed_s = 0.5};
+	const struct ap_partition_class cls = {"block", &row};
+	static const struct ap_partition_run run = {0, 2, AP_AT_BODY};
+	struct ap_partition p = problem("1f1b", 2, 1, 2, &cls, &run, 1);
+	const struct ap_partition_budget budget = {0};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_partition_choice c;
+
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 10);
+	ck_assert_double_eq(c.worth.stage[0].busy_s, 3);
+	ck_assert_double_eq(c.lower_bound, 10);
+	ck_assert_double_eq(ap_partition_bound(&ctx, &p), 10);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* Replays end when the checker says so, and the path that ends last takes as long; it is a path of all times. */
 START_TEST(replays_exchange_as_the_checker_does)
 {
@@ -206,6 +229,7 @@ START_TEST(replays_exchange_as_the_checker_does)
 				.weight_s = (double)time[q].t[AP_TIME_WEIGHT],
 				.beside_s = (double)time[q].t[AP_TIME_BESIDE],
 				.exchange_s = (double)time[q].t[AP_TIME_EXCHANGE],
+				.slowed_s = (double)time[q].t[AP_TIME_SLOWED],
 				.update_s = (double)time[q].t[AP_TIME_UPDATE]};
 			cls[q] = (struct ap_partition_class){"", &row[q]};
 			run[q] = (struct ap_partition_run){(uint32_t)q, 1, AP_AT_BODY};
