@@ -2,6 +2,7 @@
 #include "api/layer_rows.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -122,8 +123,8 @@ static void add_block(const struct ap_step *step, const struct ap_block_cost *c,
 	int64_t temporary = c->again_bytes + c->temporary_bytes;
 
 	r->forward_s += c->forward_s;
-	r->backward_s += c->backward_s + c->weight_s;
-	r->beside_s += c->collectives_s;
+	r->backward_s += fmin(c->backward_s + c->weight_s, c->last_s);
+	r->slowed_s += fmax(0, c->last_s - (c->backward_s + c->weight_s));
 	r->exchange_s += step->exchange_behind ? 0 : c->least_exchange_s;
 	r->update_s += c->update_s + c->least_gather_s + (step->exchange_behind ? c->least_exchange_s : 0);
 	r->kept_bytes += c->kept_bytes;
@@ -158,19 +159,30 @@ static int64_t passed_on(struct ap_ctx *ctx, const struct ap_plan *p)
 	return most;
 }
 
-/* Where reductions of dealt gradients are left to run beside other blocks, a pass may have to wait for its
- * collectives. What is behind the layers comes first in it: they begin after it at the earliest. */
-static void lay_beside(const struct ap_block_cost *cost, uint32_t nblock, struct ap_partition_row *row,
-	uint32_t nlayer)
+/*
+ * Where dealt gradients are reduced with every micro-batch, but for the last one, the other passes take
+ * more than that one: as long as their blocks, or as their collectives, one after the other. Of these what
+ * is more in all is taken. What is behind the layers comes first in a pass: collectives begin after it at the
+ * earliest.
+ */
+static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of, uint32_t nblock,
+	struct ap_partition_row *row, uint32_t nlayer)
 {
 	struct ap_partition_row *last = &row[nlayer + AP_LAYERS_LAST];
-	bool left = false;
+	double blocks_s = 0, collectives_s = 0;
+	bool reduces = false;
 
-	for (uint32_t b = 0; b < nblock; b++)
-		left = left || cost[b].left_s > 0;
-	for (uint32_t i = 0; i < nlayer + AP_LAYERS_ENDS && !left; i++)
-		row[i].beside_s = 0;
-	if (left && last->backward_s > last->beside_s)
+	for (uint32_t b = 0; b < nblock; b++) {
+		double usual_s = cost[b].backward_s + cost[b].weight_s;
+
+		reduces = reduces || cost[b].left_s > 0 || cost[b].last_s < usual_s;
+		blocks_s += usual_s;
+		collectives_s += cost[b].collectives_s;
+	}
+	for (uint32_t b = 0; b < nblock && reduces; b++)
+		row[row_of[b]].beside_s += collectives_s > blocks_s ? cost[b].collectives_s
+			: cost[b].backward_s + cost[b].weight_s;
+	if (reduces && last->backward_s > last->beside_s)
 		last->beside_s = last->backward_s;
 }
 
@@ -210,7 +222,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		row_of[b] = (uint32_t)layer;
 		add_block(&in.step, &cost[b], &e->row[layer]);
 	}
-	lay_beside(cost, plan.blocks->n, e->row, t->fold->nkept);
+	lay_beside(cost, row_of, plan.blocks->n, e->row, t->fold->nkept);
 	e->made = (struct ap_layer_rows){.row = e->row, .passed_bytes = passed_on(ctx, &plan),
 		.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers};
 	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);

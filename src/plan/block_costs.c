@@ -9,6 +9,7 @@
 #include "cost/comms.h"
 #include "cost/move.h"
 #include "plan/blocks.h"
+#include "plan/buckets.h"
 #include "plan/whole_step.h"
 
 /* What makes blocks equal; without padding. */
@@ -37,6 +38,22 @@ static void add_passes(const struct ap_whole_step *w, struct ap_block_cost *out)
 					c->collectives_s = b->collectives_s;
 			}
 		}
+}
+
+/* The last passes, in which gradients are exchanged. */
+static void add_last(struct ap_whole_step *w, struct ap_block_cost *out)
+{
+	for (uint32_t b = 0; b < w->x.p->blocks->n; b++)
+		out[b].last_s = out[b].backward_s + out[b].weight_s;
+	if (w->maker.splits || !w->x.p->step->training)
+		return;
+	for (int32_t part = 0; part < w->x.npart; part++) {
+		struct ap_pass_run run;
+
+		ap_pass_make(&w->maker, part, AP_PASS_BACKWARD, AP_PASS_LEAST, &run);
+		for (size_t i = 0; i < run.blocks.n; i++)
+			out[run.blocks.v[i].block].last_s = run.blocks.v[i].own_s;
+	}
 }
 
 static void add_operator(const struct ap_whole_step *w, ap_id node, struct ap_block_cost *c)
@@ -121,24 +138,16 @@ static void add_again(struct ap_ctx *ctx, const struct ap_whole_step *w, struct 
 	}
 }
 
-#define LARGEST 0x1p40 /* bytes of a bucket: what it takes is but its bytes / a bandwidth */
-
+/* Of a bucket, a collective takes its part by bytes; the larger the bucket is, the less (hw/coll.h). */
 double ap_block_costs_bucketed_s(struct ap_pricer *pricer, const struct ap_comm *c)
 {
+	double bytes = ap_buckets_most_bytes(ap_pricer_step(pricer), c);
 	struct ap_comm all = *c;
 
-	all.bytes = (int64_t)LARGEST;
-	return fmin(ap_comm_time_s(pricer, &all, NULL) / LARGEST * (double)c->bytes,
-		ap_comm_time_s(pricer, c, NULL));
-}
-
-/* Seconds per byte of a bucket that is as large as can be. */
-static double least_per_byte(struct ap_pricer *pricer, const struct ap_plan *p, const struct ap_bucket *b)
-{
-	struct ap_comm all = p->op[b->part->node].comm[b->part->comm].comm;
-
-	all.bytes = b->bytes;
-	return fmin(ap_block_costs_bucketed_s(pricer, &all), b->time_s) / (double)b->bytes;
+	if (c->bytes == 0)
+		return 0;
+	all.bytes = (int64_t)bytes;
+	return ap_comm_time_s(pricer, &all, NULL) / bytes * (double)c->bytes;
 }
 
 /* A bucket's time is divided among its collectives by bytes. */
@@ -149,7 +158,6 @@ static void add_buckets(struct ap_ctx *ctx, const struct ap_whole_step *w, struc
 	for (uint32_t k = 0; k < w->buckets.n; k++) {
 		const struct ap_bucket *b = &w->buckets.v[k];
 		bool gathers = ap_whole_step_gathers(w->x.p, b);
-		double least_s = least_per_byte(pricer, w->x.p, b);
 
 		for (uint32_t i = 0; i < b->n; i++) {
 			const struct ap_bucket_part *part = &b->part[i];
@@ -159,7 +167,7 @@ static void add_buckets(struct ap_ctx *ctx, const struct ap_whole_step *w, struc
 			*(gathers ? &c->gather_s : &c->exchange_s) +=
 				b->time_s * ((double)comm->bytes / (double)b->bytes);
 			*(gathers ? &c->least_gather_s : &c->least_exchange_s) +=
-				least_s * (double)comm->bytes;
+				ap_block_costs_bucketed_s(pricer, comm);
 		}
 	}
 }
@@ -203,6 +211,7 @@ const struct ap_block_cost *ap_block_costs_make(struct ap_ctx *ctx, const struct
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		add_operator(&w, i, &out[p->blocks->of[i]]);
 	add_passes(&w, out);
+	add_last(&w, out);
 	add_again(ctx, &w, out);
 	add_buckets(ctx, &w, out);
 	add_constants(ctx, p, out);

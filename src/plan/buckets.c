@@ -194,6 +194,17 @@ void ap_buckets_make(struct ap_ctx *ctx, const struct ap_parts *x, struct ap_buc
 	out->of = bucket_of;
 }
 
+#define ANY_BYTES 0x1p40 /* of a bucket that may have any number of collectives */
+
+double ap_buckets_most_bytes(const struct ap_step *step, const struct ap_comm *c)
+{
+	const struct ap_fusion *f = ap_comm_fusion(step, c->kind);
+
+	if (f->mode == AP_FUSION_INDEX)
+		return ANY_BYTES;
+	return f->mode == AP_FUSION_SIZE && f->bytes > c->bytes ? (double)f->bytes : (double)c->bytes;
+}
+
 static void explain_numbers(struct ap_ctx *ctx, const struct ap_plan *p)
 {
 	const struct ap_graph *g = p->graph;

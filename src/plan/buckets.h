@@ -21,6 +21,9 @@ struct ap_buckets {
 /* The buckets of a priced plan. v in the run arena. O(collectives). */
 void ap_buckets_make(struct ap_ctx *ctx, const struct ap_parts *x, struct ap_buckets *out);
 
+/* Bytes of the largest bucket that a collective may be in, whatever the stages: its own, if it fills one. */
+double ap_buckets_most_bytes(const struct ap_step *step, const struct ap_comm *c);
+
 /* Reports fusion numbers that are without effect. */
 void ap_buckets_explain(struct ap_ctx *ctx, const struct ap_plan *p);
 

@@ -3,12 +3,13 @@
 
 #include "base/arena.h"
 #include "plan/blocks.h"
+#include "plan/terms.h"
 
 struct running {
 	struct ap_pass_maker *m;
 	struct ap_pass_run *run;
 	int32_t part;
-	bool last, beside;
+	bool last, least, beside;
 	double start; /* of the block, from which times below count, all but that of gradients */
 	double compute, comm; /* when each stream is free */
 	double awaited; /* when comm is free but for reductions of dealt gradients behind */
@@ -251,11 +252,39 @@ static void complete(struct running *r, uint32_t gradient, double at)
 		launch(r, bucket);
 }
 
+/* Is a gradient exchanged once the node has it, whatever the plan, and with no others? */
+static bool is_alone(const struct running *r, ap_id node, uint32_t gradient)
+{
+	const struct ap_plan *p = r->m->p;
+	const struct ap_comm *c = &ap_gradient_comm(p, &r->m->x->gradient[gradient])->comm;
+	const struct ap_tensor *t = &p->graph->tensor[ap_plan_comm_tensor(p->graph,
+		r->m->x->gradient[gradient].node, c)];
+
+	for (uint32_t u = 0; u < t->nuse; u++)
+		if (p->blocks->of[t->use[u].node] != p->blocks->of[node])
+			return false;
+	return !p->step->exchange_behind && r->m->buckets->v[r->m->buckets->of[gradient]].n == 1 &&
+	       ap_buckets_most_bytes(p->step, c) <= (double)c->bytes;
+}
+
+/* Exchanges what is alone of a gradient that is complete. */
+static void exchange_alone(struct running *r, ap_id node, uint32_t gradient, double at)
+{
+	const struct ap_parts *x = r->m->x;
+
+	for (bool more = true; more && is_alone(r, node, gradient); gradient++) {
+		r->gradient = later(r->gradient, at) +
+			r->m->buckets->v[r->m->buckets->of[gradient]].time_s;
+		more = gradient + 1 < x->first_gradient[r->m->p->graph->nnode] &&
+			x->gradient[gradient + 1].chained;
+	}
+}
+
 static void exchange(struct running *r, ap_id node, double at)
 {
 	const struct ap_parts *x = r->m->x;
 
-	if (!r->last) {
+	if (!r->last && !r->least) {
 		const struct ap_plan_op *op = &r->m->p->op[node];
 
 		/* Dealt gradients are reduced with every micro-batch. */
@@ -265,7 +294,9 @@ static void exchange(struct running *r, ap_id node, double at)
 		return;
 	}
 	for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
-		if (!x->gradient[i].chained)
+		if (!x->gradient[i].chained && r->least)
+			exchange_alone(r, node, i, r->start + at);
+		else if (!x->gradient[i].chained)
 			complete(r, i, r->start + at);
 }
 
@@ -362,6 +393,7 @@ static void weights(struct running *r, ap_id node)
 static void begin(struct running *r, uint32_t block)
 {
 	r->m->when++;
+	r->gradient = r->least ? r->start : r->gradient;
 	r->block = (struct ap_pass_block){.block = block, .most_bytes = r->held, .net_bytes = r->held};
 }
 
@@ -413,7 +445,7 @@ void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, enum
 {
 	bool last = way == AP_PASS_LAST;
 	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD,
-		.beside = way == AP_PASS_BESIDE};
+		.least = way == AP_PASS_LEAST, .beside = way == AP_PASS_BESIDE};
 
 	*out = (struct ap_pass_run){0};
 	if (pass == AP_PASS_FORWARD)

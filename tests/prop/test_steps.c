@@ -388,7 +388,7 @@ static void check_costs(struct trial *t, const struct ap_plan *p, const struct a
 		const struct ap_plan_stage *stage = &p->stage[s];
 		const struct ap_memory *m = &stage->memory;
 		int64_t kept = 0, fixed = 0, shared = 0, again = 0, temporary = 0;
-		double forward_s = 0, backward_s = 0;
+		double forward_s = 0, backward_s = 0, exchange_s[2] = {0};
 
 		for (uint32_t b = 0; b < p->blocks->n; b++) {
 			const struct ap_block_cost *c = &cost[b];
@@ -403,12 +403,16 @@ static void check_costs(struct trial *t, const struct ap_plan *p, const struct a
 			fixed += c->static_bytes;
 			shared += c->shared_bytes;
 			again += c->again_bytes;
+			exchange_s[0] += c->least_exchange_s + c->least_gather_s;
+			exchange_s[1] += c->exchange_s + c->gather_s;
 			temporary = c->temporary_bytes > temporary ? c->temporary_bytes : temporary;
 		}
 		REQUIRE(t, fabs(forward_s - stage->forward_s) <= 1e-12 * forward_s, "stage %u: forward %.17g, "
 			"its blocks %.17g", s, stage->forward_s, forward_s);
 		REQUIRE(t, backward_s <= stage->backward_s * (1 + 1e-12), "stage %u: backward %.17g, its "
 			"blocks %.17g", s, stage->backward_s, backward_s);
+		REQUIRE(t, exchange_s[0] <= exchange_s[1] * (1 + 1e-12), "stage %u: exchanges take %.17g, at least "
+			"%.17g", s, exchange_s[1], exchange_s[0]);
 		REQUIRE(t, kept == m->activations, "stage %u: %" PRId64 " kept, its blocks %" PRId64, s,
 			m->activations, kept);
 		REQUIRE(t, temporary == m->temporary, "stage %u: %" PRId64 ", its blocks %" PRId64, s,
@@ -418,6 +422,14 @@ static void check_costs(struct trial *t, const struct ap_plan *p, const struct a
 		fixed -= m->weights + m->gathered + m->gradients + m->optimizer;
 		REQUIRE(t, fixed <= 0 && fixed + shared >= 0, "stage %u: %" PRId64 " more, shared %" PRId64, s,
 			fixed, shared);
+	}
+	for (int32_t part = 0; part < w->x.npart && p->step->training; part++) {
+		double last_s = 0, span_s = w->part[part].run[AP_RUN_LAST].span_s;
+
+		for (uint32_t b = 0; b < p->blocks->n; b++)
+			last_s += cost[b].part == part && !w->maker.splits ? cost[b].last_s : 0;
+		REQUIRE(t, last_s <= span_s * (1 + 1e-12), "part %d: its last pass takes %.17g, its blocks "
+			"at least %.17g", (int)part, span_s, last_s);
 	}
 }
 

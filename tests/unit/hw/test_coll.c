@@ -260,6 +260,7 @@ START_TEST(order_of_ranks_matters_by_place_only)
 }
 END_TEST
 
+/* So does a part of it, less: of two buffers the larger one takes less for each byte. */
 START_TEST(time_is_positive_finite_and_grows)
 {
 	static const char *const chips[] = {
@@ -273,7 +274,7 @@ START_TEST(time_is_positive_finite_and_grows)
 
 		for (int k = 0; k < m->naxis * AP_COLL_COUNT; k++) {
 			struct ap_prime_axis x = m->axis[k % m->naxis];
-			double last = 0;
+			double last = 0, share = INFINITY;
 
 			for (double bytes = 0; bytes < 1e13; bytes = bytes * 3 + 1) {
 				double t = time_s(
@@ -282,6 +283,8 @@ START_TEST(time_is_positive_finite_and_grows)
 				ck_assert(isfinite(t));
 				ck_assert_double_gt(t, last);
 				last = t;
+				ck_assert(bytes == 0 || t / bytes <= share * (1 + 1e-12));
+				share = bytes > 0 ? t / bytes : share;
 			}
 		}
 	}
