@@ -120,6 +120,8 @@ void remove_profiles(struct profiles *p)
 		unlink(p->files.v[i]);
 	if (p->folder)
 		rmdir(p->folder);
+	p->keys.n = p->files.n = 0;
+	p->folder = NULL;
 }
 
 /* The level of the network between servers: the outermost. */

@@ -19,6 +19,7 @@ struct profiles {
 const char *chip_of(struct profiles *p, const struct run *run);
 const char *software_of(struct profiles *p, const struct run *run, bool is_neutral);
 
+/* Removes the files; others are made where they are asked for again. */
 void remove_profiles(struct profiles *p);
 
 #endif
