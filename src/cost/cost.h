@@ -93,6 +93,7 @@ struct ap_flow {
 	bool float8; /* products in 8 bits alone read it: it is sent so where it is gathered */
 	uint8_t uneven; /* mask of dimensions, and */
 	double imbalance; /* of their parts, as of tasks */
+	uint8_t fused; /* enum ap_fused: what redistributing it makes to be written and read */
 	bool shown; /* by a view of a lent result: what is held is charged to the view's readers */
 	uint16_t share; /* if the producer is not charged with the result: the number of operands
 	                   that may share it, each charged with a part; else 0 */

@@ -54,7 +54,9 @@ double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
 
 	if (k->unit == AP_OP_VIEW || k->unit == AP_OP_LINK)
 		return 0;
-	time_s = fmax(k->launch_s, chip->fixed_s[unit_of(k->unit)] + fmax(compute_s(chip, k), memory_s));
+	time_s = fmax(compute_s(chip, k), memory_s);
+	if (!k->joined)
+		time_s = fmax(k->launch_s, chip->fixed_s[unit_of(k->unit)] + time_s);
 	assert(isfinite(time_s));
 	return time_s;
 }

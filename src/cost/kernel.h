@@ -27,6 +27,7 @@ struct ap_kernel {
 	double efficiency; /* share of the peak, where the kernel has one of its own; 0: the unit's */
 	double slowdown; /* of a product by what runs beside it; 0: none */
 	double launch_s; /* in which the host starts it */
+	bool joined; /* a part of a kernel that something else starts */
 };
 
 double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k);

@@ -311,6 +311,18 @@ static double flow_load(const struct ap_flow *f, const struct ap_layout *a, cons
 	return most;
 }
 
+/* What two operators that are not one kernel, since something lies between them, take more: what flows is
+ * written and read, and the second is started. */
+static double apart_s(const struct ap_pricer *pr, const struct ap_flow *f, const struct ap_reshard_end *a,
+	const struct ap_reshard_end *b, int dtype_bytes)
+{
+	double elements = (double)b->elements + (f->fused == AP_FUSED_READ ? 0 : (double)a->elements);
+	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = f->dtype, .bytes = elements * dtype_bytes,
+		.launch_s = pr->step->software->launch_s};
+
+	return ap_kernel_time_s(pr->machine->chip, &k);
+}
+
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out)
 {
@@ -345,6 +357,12 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (f->kept && (f->again || gathers_again(f, step, steps, n)))
 		out->again_s = out->forward_s;
 	out->backward_s += out->again_s;
+	if (f->fused) {
+		double apart = load * times * apart_s(pr, f, a, b, bytes);
+
+		out->forward_s += apart;
+		out->backward_s += f->grad ? apart : 0;
+	}
 	out->charged_bytes /= sharers;
 	out->objective_s = ap_quantise_s((out->forward_s + out->backward_s) / sharers, step->quantum_s);
 }
@@ -399,6 +417,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->once = tasks[node].once;
 	out->float8 = in->float8_only && step->executor == AP_EXECUTOR_GENERIC;
 	out->returns = in->returns;
+	out->fused = in->fused;
 	out->uneven = t->uneven;
 	out->imbalance = tasks[node].imbalance;
 	out->shown = in->share > 0 && tasks[node].bound->row->unit == AP_OP_VIEW;

@@ -276,7 +276,7 @@ static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x), .launch_s = launch_s(x),
 		.slowdown = x->step->software ? x->step->software->product_slowdown : 1,
-		.efficiency = attention_rate(x).forward};
+		.joined = x->t->joins, .efficiency = attention_rate(x).forward};
 
 	k.flops = x->b->flops * points_of(x) * unevenness(x) * x->c->load;
 	if (is_gemm(x->b)) {
@@ -306,15 +306,23 @@ static double seen(const struct ap_opcost *x, int i)
 	return ap_opcost_in(x, i) * (ap_rule_holds(x->b->rounds, i) ? x->p->count[x->b->round] : 1);
 }
 
+/* Does the operand stay within the kernel that computes this operator and its producer? */
+static bool is_within(const struct ap_opcost *x, int i)
+{
+	return x->t->in[i].fused == AP_FUSED_READ || x->t->in[i].fused == AP_FUSED_WHOLE;
+}
+
 static double forward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x);
 	double bytes = 0, results = 0;
 
+	if (x->t->strided)
+		return 0;
 	for (int o = 0; o < x->b->nout; o++)
-		results += ap_opcost_computed(x, o);
+		results += x->t->out[o].fused ? 0 : ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += is_looked_up(x, i) ? results : seen(x, i);
+		bytes += is_looked_up(x, i) ? results : is_within(x, i) ? 0 : seen(x, i);
 	k.bytes = bytes / narrowing(x) + results;
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
@@ -373,7 +381,7 @@ static double backward_s(const struct ap_opcost *x)
 	double copy_s;
 	double bytes = 0;
 
-	if (!x->t->backward)
+	if (!x->t->backward || x->t->strided)
 		return 0;
 	copy_s = x->halo_bytes > 0 && x->t->in[x->halo_operand].grad ? halo_copy_s(x) : 0;
 	if (is_gemm(x->b))
@@ -383,9 +391,11 @@ static double backward_s(const struct ap_opcost *x)
 	k.efficiency = attention_rate(x).backward;
 	/* reads gradients of results and saved data, writes gradients of operands */
 	for (int o = 0; o < x->b->nout; o++)
-		bytes += ap_opcost_computed(x, o) * (x->t->out[o].grad + x->b->out[o].saved);
+		bytes += ap_opcost_computed(x, o) *
+			((x->t->out[o].grad && !x->t->out[o].fused) + x->b->out[o].saved);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += seen(x, i) * (x->t->in[i].grad + x->b->in[i].saved);
+		bytes += seen(x, i) *
+			((x->t->in[i].grad && !is_within(x, i)) + x->b->in[i].saved);
 	k.bytes = bytes;
 	return ap_kernel_time_s(x->chip, &k) + copy_s;
 }

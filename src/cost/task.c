@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "cost/chain.h"
 #include "cost/comms.h"
 #include "cost/float8.h"
 #include "cost/optimizer.h"
@@ -612,6 +613,44 @@ static void find_sharers(struct ap_ctx *ctx, const struct filling *k)
 	ap_arena_release(ctx->scratch, mark);
 }
 
+/* Marks what lies between an operand and its producer, with the views in between. */
+static void fuse(const struct filling *k, ap_id node, uint16_t operand, enum ap_fused how)
+{
+	for (;;) {
+		const struct ap_tensor *t = &k->g->tensor[k->g->node[node].in[operand]];
+
+		k->in[node][operand].fused = (uint8_t)how;
+		if (!ap_op_is_view(k->g->node[t->producer].bound.row))
+			return;
+		node = t->producer;
+		operand = 0;
+	}
+}
+
+/* Operators that the software computes in one kernel. */
+static void find_chains(const struct filling *k, uint32_t chains)
+{
+	for (ap_id i = 0; i < k->g->nnode; i++)
+		for (uint16_t x = 0; x < k->g->node[i].bound.nin; x++) {
+			ap_id from;
+			enum ap_chain_kind kind = ap_op_is_view(k->g->node[i].bound.row) ? AP_CHAIN_NONE
+				: ap_chain_between(k->g, chains, i, x, &from);
+			struct ap_task_result *r;
+
+			if (kind == AP_CHAIN_NONE)
+				continue;
+			r = &k->out[from][0];
+			if (kind == AP_CHAIN_STRIDED) {
+				k->task[from].strided = true;
+				fuse(k, i, x, AP_FUSED_ORDER);
+				continue;
+			}
+			r->fused = !r->kept && !r->again && !r->needed && !r->twice;
+			fuse(k, i, x, r->fused ? AP_FUSED_WHOLE : AP_FUSED_READ);
+			k->task[i].joins = true;
+		}
+}
+
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out)
 {
@@ -649,6 +688,8 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 	keep(ctx, g, step->executor == AP_EXECUTOR_MINDSPORE, again, k.task, k.in, k.out);
 	if (step->executor == AP_EXECUTOR_GENERIC)
 		find_sharers(ctx, &k);
+	if (step->software && step->software->chains)
+		find_chains(&k, step->software->chains);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
 		struct ap_task *t = &k.task[i];
@@ -732,7 +773,8 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 		const uint8_t flags[] = {(uint8_t)o->kind, o->grad, o->owner, o->trainable,
 			o->shardable, o->stays, o->regather, o->returns, o->alone, o->updated,
 			o->unfused, o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch,
-			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_only, o->float8_copy};
+			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_only, o->float8_copy,
+			o->fused};
 
 		SIGN(s, flags);
 		SIGN(s, o->share);
@@ -743,7 +785,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 	for (int r = 0; r < t->bound->nout; r++) {
 		const uint8_t flags[] = {t->out[r].kept, t->out[r].lent, t->out[r].sliced, t->out[r].again,
 			t->out[r].needed, t->out[r].twice, t->out[r].grad, t->out[r].batch,
-			t->out[r].uneven, t->out[r].float8};
+			t->out[r].uneven, t->out[r].float8, t->out[r].fused};
 
 		SIGN(s, flags);
 	}
@@ -787,6 +829,8 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->backward);
 	SIGN(&s, t->once);
 	SIGN(&s, t->float8);
+	SIGN(&s, t->joins);
+	SIGN(&s, t->strided);
 	SIGN(&s, t->stage);
 	SIGN(&s, t->peer);
 	SIGN(&s, t->in_flight);

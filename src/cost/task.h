@@ -7,6 +7,14 @@
 #include "graph/graph.h"
 #include "shard/step.h"
 
+/* What is neither read nor written where two operators are one kernel (cost/chain.h). */
+enum ap_fused {
+	AP_FUSED_NOT,
+	AP_FUSED_READ, /* not read: it is written, since a backward pass needs it */
+	AP_FUSED_WHOLE, /* nor written */
+	AP_FUSED_ORDER /* not put in order: the reader's kernel reads it as it was before */
+};
+
 struct ap_task_operand {
 	enum ap_tensor_kind kind;
 	bool grad; /* has a gradient: causes backward work and communication */
@@ -26,6 +34,7 @@ struct ap_task_operand {
 	bool updated; /* by the rank with the largest update if dealt whole; else true */
 	bool kept; /* needed in the backward pass, in this operator's layout */
 	bool again; /* if kept: brought into that layout again, not held */
+	uint8_t fused; /* enum ap_fused: what lies between it and its producer's kernel */
 	bool cast; /* read in another type than stored: the operator keeps its own copy */
 	enum ap_dtype stored; /* if cast: the stored type */
 	uint16_t float8_readers; /* of an activation that is copied into 8 bits: number of products that read
@@ -57,6 +66,7 @@ struct ap_task_result {
 	                it */
 	bool again; /* needed by a backward pass, and brought back by recomputing */
 	bool needed; /* again, or read only by another recomputed operator */
+	bool fused; /* not written: its reader is in the same kernel, and nothing else needs it */
 	bool float8; /* kept only for products in 8 bits, as their copy */
 	bool twice; /* left to others, and computed once more by an operator that is repeated: there a
 	               second time until that has run back */
@@ -70,6 +80,8 @@ struct ap_task {
 	bool backward;
 	bool once; /* runs once per step instead of per micro-batch */
 	bool float8; /* a product in 8 bits, see cost/float8.h */
+	bool joins; /* computed by the kernel that another operator starts */
+	bool strided; /* not computed: a neighbour's kernel reads or writes dimensions in that order */
 	int32_t stage, peer; /* of a Send or Receive; otherwise 0 and -1, so that equal operators of
 	                        different stages share a class */
 	int64_t in_flight; /* micro-batches whose kept activations a search charges, >= 0 */

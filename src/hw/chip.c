@@ -393,6 +393,32 @@ static enum ap_status get_attention_kernel(struct ap_ctx *ctx, const struct ap_j
 	return AP_OK;
 }
 
+static enum ap_status get_chains(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *root,
+	struct ap_software *out)
+{
+	static const char *const word[] = {
+#define CHAIN(id, name) name,
+		AP_CHAINS(CHAIN)
+#undef CHAIN
+	};
+	const struct ap_jv *list = NULL;
+
+	AP_TRY(ap_json_opt_arr(ctx, doc, root, "chains", &list));
+	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v)) {
+		const char *given = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
+		size_t i = 0;
+
+		while (i < AP_CHAIN_COUNT && strcmp(given, word[i]) != 0)
+			i++;
+		if (i == AP_CHAIN_COUNT)
+			return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "profile-chain",
+				"expected a name of chains, such as \"bias+activation\": "
+				"autopar-cost(7), Chains");
+		out->chains |= 1u << i;
+	}
+	return AP_OK;
+}
+
 struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_attention_kernel kernel)
 {
 	int k = kernel;
@@ -408,8 +434,8 @@ struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_a
 enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
-	static const char *const others[] = {"schema", "name", "aliases", "attention", "gradient_sum",
-		"sources", NULL};
+	static const char *const others[] = {"schema", "name", "aliases", "attention", "chains",
+		"gradient_sum", "sources", NULL};
 	const struct ap_jv *root;
 
 	*out = (struct ap_software){.file = ap_json_file(doc), .sha256 = ""};
@@ -419,6 +445,7 @@ enum ap_status ap_software_parse(
 	AP_TRY(get_name(ctx, doc, root, &out->name));
 	AP_TRY(get_aliases(ctx, doc, root, &out->alias, &out->nalias));
 	AP_TRY(get_attention_kernel(ctx, doc, root, out));
+	AP_TRY(get_chains(ctx, doc, root, out));
 	AP_TRY(get_gradient_sum(ctx, doc, root, out));
 	return ap_numbers_read(ctx, doc, root, AP_NUMBERS_SOFTWARE, NULL, out);
 }

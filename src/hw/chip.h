@@ -99,6 +99,24 @@ enum ap_gradient_sum {
 	AP_SUM_APART /* by a kernel of its own */
 };
 
+/* Operators that are computed in one kernel where they follow one another: names of a profile's chains. */
+#define AP_CHAINS(X) \
+	X(BIAS_ACTIVATION, "bias+activation") \
+	X(BIAS_DROPOUT_ADD, "bias+dropout+add") \
+	X(SOFTMAX, "scale+mask+softmax") \
+	X(NORM, "norm") /* with the casts around it */ \
+	X(ROTARY, "rotary") \
+	X(GATE, "swiglu") \
+	X(CAST, "cast") /* with what is computed element by element before or behind it */ \
+	X(COMPILER, "compiler") /* all of a layer that is computed element by element or by rows */ \
+	X(STRIDES, "strides") /* attention reads and writes dimensions in any order */
+enum ap_chain {
+#define CHAIN(id, name) AP_CHAIN_##id,
+	AP_CHAINS(CHAIN)
+#undef CHAIN
+	AP_CHAIN_COUNT
+};
+
 struct ap_software { /* framework behaviour, independent of the machine */
 	const char *name;
 	const char *file, *sha256;
@@ -110,6 +128,7 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	int gradient_bytes; /* per element of a 16-bit parameter's gradient buffer */
 	enum ap_gradient_sum gradient_sum;
 	enum ap_attention_kernel attention;
+	uint32_t chains; /* a bit for each enum ap_chain that it has */
 	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
 	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
 	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */

@@ -6,6 +6,7 @@
 
 #include "cost/optimizer.h"
 #include "graph/graph.h"
+#include "hw/builtin.h"
 #include "hw/chip.h"
 #include "model/cells.h"
 #include "model/experts.h"
@@ -64,6 +65,17 @@ static const struct ap_optimizer *random_optimizer(struct trial *t)
 	return ap_optimizer_at(random_below(&t->random, n));
 }
 
+/* Each built-in software in turn; no draw, so that cases stay. */
+static void take_software(struct trial *t)
+{
+	size_t n = 0;
+
+	while (ap_builtin_software[n].name)
+		n++;
+	ck_assert(ap_software_get(&t->f.ctx, ap_builtin_software[t->seed / 5 % n].name, &t->f.step.software) ==
+		AP_OK);
+}
+
 static void random_step(struct trial *t)
 {
 	struct ap_step *s = &t->f.step;
@@ -119,11 +131,11 @@ static void describe(struct trial *t, int64_t ndev, int64_t per_server, const ch
 	const struct ap_step *s = &t->f.step;
 
 	t->machine = ap_arena_printf(t->f.ctx.arena, "%" PRId64 " x %s, %" PRId64 " a server, %s, "
-		"%s, %" PRId64 " micro-batches, %" PRId64 " in flight, %s batch, shards %s of %" PRId64
+		"%s, %" PRId64 " micro-batches, %" PRId64 " in flight, %s batch, %s, shards %s of %" PRId64
 		" from %" PRId64 " bytes at level %d, gradients %s, %s the passes%s", ndev, chip, per_server,
 		s->executor == AP_EXECUTOR_GENERIC ? "generic" : "mindspore",
 		s->training ? s->optimizer->name : "inference", s->micro_batches, ap_step_in_flight(s, 0, 0),
-		s->full_batch ? "full" : "cut", s->optimizer_sharding ? "on" : "off", s->shard_size,
+		s->full_batch ? "full" : "cut", s->software->name, s->optimizer_sharding ? "on" : "off", s->shard_size,
 		s->shard_threshold_bytes, s->optimizer_level,
 		s->gradient_fp32_sync ? "in float32" : "as they are",
 		s->exchange_behind ? "behind" : "beside",
@@ -189,6 +201,7 @@ void trial_open(struct trial *t, uint64_t seed, uint32_t most, int64_t devices)
 	fixture_open(&t->f, ndev, per_server, chip);
 	random_graph(&t->f.ctx, &t->random, most, &t->text);
 	random_step(t);
+	take_software(t);
 	if (getenv("AP_TRACE")) {
 		describe(t, ndev, per_server, chip);
 		fprintf(stderr, "AP_SEED=%" PRIu64 ": %s\n%s", seed, t->machine, t->text.text);

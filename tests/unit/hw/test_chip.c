@@ -178,8 +178,13 @@ START_TEST(software_profiles)
 	ck_assert_double_eq(s->product_slowdown, 1);
 	ck_assert_double_eq(s->launch_s, 0);
 	ck_assert_int_eq(ap_software_get(&ctx, "megatron-2022", &s), AP_OK);
-	ck_assert_str_eq(s->name, "megatron-2021");
-	ck_assert_double_eq(s->launch_s, 45e-6);
+	ck_assert_str_eq(s->name, "megatron-2022");
+	ck_assert_int_eq(s->gradient_sum, AP_SUM_FUSED);
+	ck_assert(s->launch_s > 10e-6 && s->launch_s < 100e-6);
+	ck_assert(s->chains == (1u << AP_CHAIN_BIAS_ACTIVATION | 1u << AP_CHAIN_BIAS_DROPOUT_ADD |
+		1u << AP_CHAIN_SOFTMAX | 1u << AP_CHAIN_STRIDES));
+	ck_assert_int_eq(ap_software_get(&ctx, "megatron-2021", &s), AP_OK);
+	ck_assert_int_eq(s->gradient_sum, AP_SUM_APART);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspor", &s), AP_USAGE);
 	ck_assert_ptr_nonnull(
 		strstr(ap_diag_text(ctx.diag, 0, NULL, NULL), "did you mean \"mindspore\""));

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chains: operators of which a software makes one kernel. What lies between them is then neither written nor
+ * read, and only the first is started. That holds where both have the layout of what flows between them; a
+ * redistribution there pays for writing and reading it, and for the second kernel (cost/move.h).
+ */
+#ifndef AP_COST_CHAIN_H
+#define AP_COST_CHAIN_H
+
+#include "graph/graph.h"
+
+enum ap_chain_kind {
+	AP_CHAIN_NONE,
+	AP_CHAIN_JOINED, /* one kernel: what flows stays within it */
+	AP_CHAIN_STRIDED /* the former only orders dimensions anew: the latter's kernel reads it as it was */
+};
+
+/* What the chains of a software, bits of enum ap_chain, make of a node and the operator, behind views,
+ * whose result is its operand and nobody else's. Both are in one layer, as the first numbers of their
+ * cells tell, and neither's time is measured. O(operators of the table). */
+enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, ap_id node, uint32_t operand,
+	ap_id *producer);
+
+#endif
