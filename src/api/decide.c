@@ -19,6 +19,7 @@ enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
 enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and what is tried of them */
 #define DEAL_BEYOND (UINT64_C(1) << 24) /* work, likewise, of what the executor cannot be told */
+#define PRESS_ALL 32 /* trials that are bounded with more work */
 #define DEAL_ALL (UINT64_C(1) << 27) /* work to deal the layers of all points: about a second */
 
 /* The network's layers are runs of operators, each by itself, one behind the other. */
@@ -303,6 +304,9 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 			round.n = most - tried;
 		work += run(ctx, &c, rows, &round, &workers, &rounds, &out->evaluated);
 	}
+	for (uint32_t pressed = 0; !told && set->prune && pressed < PRESS_ALL && !ap_ctx_stopped(ctx) &&
+		ap_rounds_press(&rounds, &round); pressed += round.n)
+		(void)run(ctx, &c, rows, &round, &workers, &rounds, &out->evaluated);
 	out->best = rounds.best;
 	sum_up(out);
 	if (out->best == AP_NONE && !told)

@@ -174,9 +174,10 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	return AP_OK;
 }
 
-double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough)
+double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough,
+	uint32_t times)
 {
-	return ap_partition_bound_to(ctx, &q->p, enough);
+	return ap_partition_bound_to(ctx, &q->p, enough, times);
 }
 
 /* Layers of each part of which the kind is at least k: [segment * nstage + stage]. */

@@ -5,6 +5,9 @@
 
 #include "base/arena.h"
 
+#define NEAR 2e-3 /* a bound so near the best is well */
+enum { PRESSED = 4 }; /* trials */
+
 double ap_rounds_best_s(const struct ap_rounds *r)
 {
 	return r->best == AP_NONE ? r->below_s : r->trial[r->best].step_s;
@@ -96,6 +99,25 @@ static void pick_open(const struct ap_rounds *r, enum ap_trial_step step, struct
 			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
 			put(&list, i, t->bound_s);
 	}
+}
+
+bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out)
+{
+	struct candidates list = {.round = out};
+
+	out->n = 0;
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct ap_decision_trial *t = &r->trial[i];
+
+		if (t->point.kind < 0 && t->bound_s < ap_rounds_best_s(r) * (1 - NEAR) &&
+			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
+			put(&list, i, t->bound_s);
+	}
+	for (uint32_t k = 0; k < out->n; k++)
+		if (r->trial[out->at[k]].step != AP_TRIAL_DEALT)
+			out->n = k;
+	out->n = out->n < PRESSED ? out->n : PRESSED;
+	return out->n > 0;
 }
 
 bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out)

@@ -31,6 +31,11 @@ struct ap_round {
  * O(trials * kin that differ in micro-batches or recomputation). */
 bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out);
 
+/* When no such round is left: picks the trials that the bound of all comes from, a few, to be bounded with
+ * more work. False: that bound is near the best, or the trial that it comes from was picked before.
+ * O(trials). */
+bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out);
+
 /* Step of the best; below_s: there is none yet. */
 double ap_rounds_best_s(const struct ap_rounds *r);
 

@@ -15,6 +15,7 @@
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
 #define DEAL_GAP 1e-3
+#define PRESS_TIMES 16 /* work of a bound that all depends on, in usual ones */
 
 struct trying {
 	struct ap_ctx *ctx;
@@ -138,8 +139,8 @@ static void look(struct trying *t)
 	price_leanest(t, &q);
 }
 
-/* Bounds all plans of a point by its layers. */
-static void bound(struct trying *t)
+/* Bounds all plans of a point by its layers, with so many times the usual work. */
+static void bound(struct trying *t, uint32_t times)
 {
 	struct ap_layer_problem q;
 	struct ap_ctx *ctx = t->ctx;
@@ -156,7 +157,7 @@ static void bound(struct trying *t)
 		trial->bound_s = trial->step_s;
 		return;
 	}
-	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->c->below_s));
+	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->c->below_s, times));
 	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
 		return;
 	lack_bytes = ap_partition_lack(ctx, &q.p);
@@ -216,9 +217,11 @@ void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap
 	else if (trial->step == AP_TRIAL_NEW)
 		look(&t);
 	else if (trial->step == AP_TRIAL_LOOKED)
-		bound(&t);
-	else
+		bound(&t, 1);
+	else if (trial->step == AP_TRIAL_BOUNDED)
 		deal(&t);
+	else
+		bound(&t, PRESS_TIMES);
 	trial->step++;
 	if (trial->verdict == AP_DECISION_REFUSED) {
 		trial->why = ap_diag_first_error(ctx->diag);

@@ -19,7 +19,7 @@ enum ap_decision_verdict {
 };
 #define AP_DECISION_VERDICTS (AP_DECISION_BOUNDED + 1)
 
-enum ap_trial_step { AP_TRIAL_NEW, AP_TRIAL_LOOKED, AP_TRIAL_BOUNDED, AP_TRIAL_DEALT };
+enum ap_trial_step { AP_TRIAL_NEW, AP_TRIAL_LOOKED, AP_TRIAL_BOUNDED, AP_TRIAL_DEALT, AP_TRIAL_PRESSED };
 
 struct ap_decision_trial {
 	struct ap_decision_point point;

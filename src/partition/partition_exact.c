@@ -502,7 +502,8 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 /* A bound of the plans of some degrees in ticks; FAR: there are none. One above `most` will do. any: the same
  * problem, with kinds by part, as c has it. */
 static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const struct ap_partition *any,
-	struct ap_options *c, struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most)
+	struct ap_options *c, struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most,
+	uint64_t work)
 {
 	int32_t n = p->nstage * p->nsegment;
 	struct ap_lattice *l = ap_lattice_create(ctx, any, c, replay, from, to);
@@ -511,7 +512,7 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	int64_t bound = ap_lattice_floor(l), value;
 
 	if (bound <= most) {
-		value = ap_relax_bound(ap_relax_create(ctx, p, c, replay, from, to), most, RELAX_WORK);
+		value = ap_relax_bound(ap_relax_create(ctx, p, c, replay, from, to), most, work);
 		bound = value > bound ? value : bound;
 	}
 	if (bound > most)
@@ -531,7 +532,7 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	return value > bound && !ap_lattice_is_cut(l) ? value : bound;
 }
 
-double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough)
+double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times)
 {
 	struct ap_ctx own = *ctx;
 	struct ap_partition any = *p;
@@ -556,7 +557,8 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 			ap_uniform_best(&own, p, c, replay, d, &work, &best);
 			value = best.value < 0 ? FAR : best.value;
 		} else {
-			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1);
+			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1,
+				(uint64_t)times * RELAX_WORK);
 		}
 		bound = value < bound ? value : bound;
 	}
@@ -567,5 +569,5 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)
 {
-	return ap_partition_bound_to(ctx, p, INFINITY);
+	return ap_partition_bound_to(ctx, p, INFINITY, 1);
 }

@@ -9,16 +9,16 @@
 #include "partition/simplex.h"
 #include "pipeline/schedule.h"
 
-#define MOST_ROUNDS 100
+#define MOST_ROUNDS 400
 #define FAST_ROUNDS 3
 #define STALL 5 /* rounds */
-#define PATIENT 1000000 /* work; before, it may stall */
-#define MOST_BUNDLES 250
+#define PATIENCE 12 /* that part of the work may stall */
+#define MOST_BUNDLES 600
 #define MOST_ROWS 300 /* of the program at a time */
-#define MOST_KEPT 1000 /* with those that wait */
+#define MOST_KEPT 2000 /* with those that wait */
 #define FEW_RUNS 4 /* that are told apart; of more, classes are */
 #define MOST_COLUMNS 4096
-#define STEP 0.25 /* of the way to what the program says */
+#define STEP 0.12 /* of the way to what the program says */
 #define NEAR 0.15 /* of a pass: what ends so near to what is last is on some paths, at first */
 #define TOO_FAR 0.15 /* of the gap, by which these paths are shorter than the longest */
 #define STALLED 1e-3 /* the bound has to grow so much in */
@@ -91,7 +91,7 @@ struct ap_relax {
 	bool looked; /* at bundles around a plan */
 	double unit; /* ticks of 1 in the program */
 	double *layers; /* [npart] of the body */
-	uint64_t work;
+	uint64_t work, patience; /* work that may bring next to nothing */
 };
 
 struct program { /* the columns of one way to look at it, and its rows */
@@ -973,7 +973,7 @@ static void improve(struct program *x, int rounds, int64_t most, uint64_t limit)
 		if (is_done(x, most, limit))
 			return;
 		if (n % STALL == 0 && n > 0 && x->bound < before * (1 + STALLED) &&
-			x->r->work - begun > PATIENT)
+			x->r->work - begun > x->r->patience)
 			return;
 		before = n % STALL ? before : x->bound;
 		look_between(x, &near);
@@ -1299,6 +1299,7 @@ int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
 	int64_t none, some;
 	double *layers;
 
+	r->patience = work / PATIENCE;
 	if (ap_partition_least_before(r->p, r->npart) > r->nbody ||
 		(r->p->counts == AP_COUNTS_EQUAL && r->nbody % r->npart))
 		return 0;

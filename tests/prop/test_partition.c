@@ -215,7 +215,7 @@ static void check_against(const struct pipeline *x, struct ap_ctx *ctx, const st
 	ck_assert_msg(cheap <= all->cost * (1 + 1e-12), "bound %.17g of %.17g", cheap, all->cost);
 	for (size_t i = 0; i < AP_COUNT(shares); i++) {
 		double enough = fmin(cheap, all->cost) * shares[i];
-		double bound = ap_partition_bound_to(ctx, &x->p, enough);
+		double bound = ap_partition_bound_to(ctx, &x->p, enough, 1);
 
 		ck_assert_msg(bound <= all->cost * (1 + 1e-12), "bound %.17g of %.17g", bound, all->cost);
 		ck_assert_msg(bound >= fmin(enough, cheap) * 0.99, "%.17g for %.17g, of %.17g", bound, enough,

@@ -223,8 +223,8 @@ START_TEST(stages_have_whole_layers)
 	ap_partition_solve(&ctx, &p, &budget, &c);
 	ck_assert_double_ge(c.cost, bound);
 	ck_assert_double_ge(bound, c.cost * 0.97);
-	ck_assert_double_ge(ap_partition_bound_to(&ctx, &p, 500), 500);
-	ck_assert_double_lt(ap_partition_bound_to(&ctx, &p, 500), bound);
+	ck_assert_double_ge(ap_partition_bound_to(&ctx, &p, 500, 1), 500);
+	ck_assert_double_lt(ap_partition_bound_to(&ctx, &p, 500, 1), bound);
 	ctx_destroy(&ctx);
 }
 END_TEST
