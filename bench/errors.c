@@ -17,6 +17,10 @@ static void add_row(struct ap_arena *arena, struct errors *e, const struct row *
 		AP_PUSH(arena, e->time, r->predicted_s / r->measured_s - 1);
 	if (has_memory(r))
 		AP_PUSH(arena, e->memory, (double)r->predicted_bytes / (double)r->measured_bytes - 1);
+	e->ran += outcome_of(r) == RAN;
+	e->died += outcome_of(r) == DIED;
+	e->too_large += outcome_of(r) == RAN && !fits(r);
+	e->too_small += outcome_of(r) == DIED && fits(r);
 }
 
 static int by_value(const void *a, const void *b)

@@ -9,6 +9,7 @@ struct errors { /* of a set of rows */
 	const char *name;
 	size_t rows, unexpressed;
 	struct { double *v; size_t n, cap; } time, memory; /* predicted / measured - 1 */
+	size_t ran, died, too_large, too_small; /* ran, and is predicted not to fit; died, and is to */
 };
 
 struct spread { /* of errors, in percent */

@@ -130,6 +130,77 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 	return s.s;
 }
 
+/* Measurements that count tensors alone, without libraries and their buffers, by words of the column mem_kind;
+ * others, such as nvidia-smi's, count all that the device holds. */
+static const struct measure {
+	const char *word;
+	bool first; /* the peak of the first step, whose passes run before its update allocates the moments:
+	               Megatron reports memory once, after it */
+} measures[] = {
+	{"logged rank", true},
+	{"torch", false},
+};
+
+static const struct measure *measure_of(const char *kind)
+{
+	for (size_t i = 0; i < AP_COUNT(measures); i++)
+		if (holds(kind, measures[i].word))
+			return &measures[i];
+	return NULL;
+}
+
+static int64_t part_of(const struct facts *f, struct autopar_plan *plan, size_t stage, const char *part)
+{
+	double bytes = 0;
+
+	(void)autopar_plan_number(plan, ap_arena_printf(f->arena, "/prediction/memory/%zu/%s_bytes", stage,
+		part), &bytes);
+	return (int64_t)bytes;
+}
+
+/* The most that the passes of a first step hold on a device, or its update: moments are what two states take,
+ * and AdamW has two, momentum one. */
+static int64_t first_bytes(const struct facts *f, struct autopar *a, struct autopar_plan *plan)
+{
+	struct autopar_plan *one;
+	int64_t most = 0;
+
+	if (autopar_set(a, "optimizer", "momentum") != AUTOPAR_OK || autopar_evaluate(a, &one) != AUTOPAR_OK)
+		return 0;
+	for (size_t s = 0; s < autopar_plan_count(plan, "/prediction/memory"); s++) {
+		int64_t all = part_of(f, plan, s, "total") - part_of(f, plan, s, "context") -
+			part_of(f, plan, s, "buffers");
+		int64_t moments = 2 * (part_of(f, plan, s, "optimizer") - part_of(f, one, s, "optimizer"));
+		int64_t passed = part_of(f, plan, s, "activations") + part_of(f, plan, s, "recompute") +
+			part_of(f, plan, s, "temporary");
+		int64_t held = all - (moments < passed ? moments : passed);
+
+		most = held > most ? held : most;
+	}
+	autopar_plan_destroy(one);
+	return autopar_set(a, "optimizer", "adam_weight_decay") == AUTOPAR_OK ? most : 0;
+}
+
+/* Bytes of a plan that a measurement counts. */
+static int64_t counted_bytes(const struct facts *f, struct autopar *a, const char *kind,
+	struct autopar_plan *plan)
+{
+	const struct measure *m = measure_of(kind);
+	int64_t most = 0;
+
+	if (!m)
+		return autopar_plan_memory_bytes(plan);
+	if (m->first)
+		return first_bytes(f, a, plan);
+	for (size_t s = 0; s < autopar_plan_count(plan, "/prediction/memory"); s++) {
+		int64_t held = part_of(f, plan, s, "total") - part_of(f, plan, s, "context") -
+			part_of(f, plan, s, "buffers");
+
+		most = held > most ? held : most;
+	}
+	return most;
+}
+
 static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
 {
 	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
@@ -144,7 +215,8 @@ static const char *evaluate(const struct facts *f, struct autopar *a, const stru
 		autopar_evaluate(a, &plan) != AUTOPAR_OK)
 		return first_error(f, a);
 	row->predicted_s = autopar_plan_step_time_s(plan);
-	row->predicted_bytes = autopar_plan_memory_bytes(plan);
+	row->needed_bytes = autopar_plan_memory_bytes(plan);
+	row->predicted_bytes = counted_bytes(f, a, row->field[COL_mem_kind], plan);
 	if (autopar_plan_memory(plan, "summary", ".json", &text, &len) == AUTOPAR_OK &&
 		ap_json_parse(&ctx, "summary", text, len, 0, &doc) == AP_OK) {
 		prediction = ap_jv_get(ap_json_root(doc), "prediction");
@@ -277,7 +349,7 @@ static const char *predict_tuned(struct priced *p, struct profiles *profiles, bo
 	for (run.mbs = 2; !why && room > 0 && run.batch % (run.dp * run.mbs) == 0; run.mbs *= 2) {
 		struct row next = *row;
 
-		if (predict_run(p, &run, profiles, is_neutral, &next) || (double)next.predicted_bytes > room)
+		if (predict_run(p, &run, profiles, is_neutral, &next) || (double)next.needed_bytes > room)
 			break;
 		if (next.predicted_s < best.predicted_s)
 			best = next;
@@ -298,5 +370,6 @@ void priced_predict(struct priced *p, struct profiles *profiles, bool is_neutral
 		row->reason = ap_arena_strdup(profiles->ctx->arena, why);
 		row->predicted_s = 0;
 		row->predicted_bytes = 0;
+		row->needed_bytes = 0;
 	}
 }

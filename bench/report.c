@@ -35,6 +35,9 @@ void print_rows(const struct table *t)
 		if (r->measured_bytes)
 			printf(" %.1f, %.1f", (double)r->measured_bytes / gib,
 				(double)r->predicted_bytes / gib);
+		if (outcome_of(r) != UNTOLD && fits(r) != (outcome_of(r) == RAN))
+			printf("  %s, is predicted to need %.1f of %s GiB", outcome_of(r) == RAN ? "ran" : "died",
+				(double)r->needed_bytes / gib, r->field[COL_hw_mem_gib]);
 		printf("%s\n", is_judged(r) ? "" : "  not judged");
 	}
 }
@@ -67,6 +70,34 @@ static void write_sets(FILE *out, struct ap_arena *arena, const char *what, cons
 	}
 }
 
+static void write_share(FILE *out, size_t n, size_t all)
+{
+	if (all)
+		fprintf(out, " %zu | %.1f |", n, 100 * (double)n / (double)all);
+	else
+		fprintf(out, " | |");
+}
+
+/* Which runs are told right: those that ran fit, those that died of memory do not. The last set is of all. */
+static void write_outcomes(FILE *out, const struct errors *sets, size_t nset)
+{
+	if (!sets[nset - 1].ran && !sets[nset - 1].died)
+		return;
+	fprintf(out, "\n| runs of | ran | predicted not to fit | %% | died of memory | predicted to fit | %% |\n"
+		"| --- | --- | --- | --- | --- | --- | --- |\n");
+	for (size_t i = 0; i < nset; i++) {
+		const struct errors *e = &sets[i];
+
+		if (!e->ran && !e->died)
+			continue;
+		fprintf(out, "| %s | %zu |", e->name, e->ran);
+		write_share(out, e->too_large, e->ran);
+		fprintf(out, " %zu |", e->died);
+		write_share(out, e->too_small, e->died);
+		putc('\n', out);
+	}
+}
+
 void write_errors(FILE *out, struct ap_arena *arena, const struct table *t)
 {
 	struct errors *sets;
@@ -75,6 +106,7 @@ void write_errors(FILE *out, struct ap_arena *arena, const struct table *t)
 	size_t nset = errors_by(arena, t, source_of, &sets), ngroup = groups_of(arena, t, &groups), nrow = 0;
 
 	write_sets(out, arena, "source", sets, nset);
+	write_outcomes(out, sets, nset);
 	nset = errors_by(arena, t, profile_of, &sets);
 	putc('\n', out);
 	write_sets(out, arena, "software", sets, nset - 1);
@@ -151,7 +183,7 @@ void write_csv(const char *path, const struct table *t)
 {
 	FILE *out = open_out(path);
 
-	fputs("id,measured_s,predicted_s,measured_bytes,predicted_bytes,source_id,reason\n", out);
+	fputs("id,measured_s,predicted_s,measured_bytes,predicted_bytes,predicted_fits,source_id,reason\n", out);
 	for (size_t i = 0; i < t->n; i++) {
 		const struct row *r = &t->v[i];
 		char buf[32];
@@ -164,7 +196,8 @@ void write_csv(const char *path, const struct table *t)
 		putc(',', out);
 		if (r->predicted_bytes)
 			fprintf(out, "%" PRId64, r->predicted_bytes);
-		putc(',', out);
+		fprintf(out, ",%s,", !r->needed_bytes || number(r->field[COL_hw_mem_gib]) <= 0 ? ""
+			: fits(r) ? "yes" : "no");
 		write_field(out, r->field[COL_source_id]);
 		putc(',', out);
 		write_field(out, r->reason ? r->reason : "");
@@ -182,7 +215,7 @@ void write_markdown(const char *path, struct ap_arena *arena, const char *file, 
 		"Made by `fidelity %s`%s. Each row is a training run that\n"
 		"somebody measured and published; graph, machine and strategy are made of what is said of\n"
 		"it. An error is predicted / measured - 1: mean and median are of its amount, the bias is\n"
-		"with its sign. Memory is that of the fullest device. Rows of grade C, D or M (incomplete,\n"
+		"with its sign. Memory is that of the fullest device, as its measurement counts it. Rows of grade C, D or M (incomplete,\n"
 		"implausible, a formula) are left out. `data/SOURCES` says where rows come from. Where ten\n"
 		"or more strategies of one model on one machine were measured, the regret is by how much\n"
 		"the one that is predicted to be the fastest took longer than the one that was, and the\n"

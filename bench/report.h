@@ -13,7 +13,8 @@ void close_out(FILE *out, const char *path);
 
 void print_rows(const struct table *t); /* on standard output */
 
-/* Tables of Markdown: errors of sources and of software, rankings of groups; why rows are not expressed. */
+/* Tables of Markdown: errors of sources and of software, rankings of groups, runs that ran or died of memory;
+ * why rows are not expressed. */
 void write_errors(FILE *out, struct ap_arena *arena, const struct table *t);
 void write_reasons(FILE *out, struct ap_arena *arena, const struct table *t);
 

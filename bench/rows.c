@@ -142,6 +142,23 @@ struct table read_table(struct ap_ctx *ctx, const char *file)
 	return t;
 }
 
+enum outcome outcome_of(const struct row *r)
+{
+	const char *said = r->field[COL_outcome], *grade = r->field[COL_grade];
+
+	if (!r->needed_bytes || *grade == 'D' || *grade == 'M' || number(r->field[COL_hw_mem_gib]) <= 0 ||
+		strstr(r->field[COL_recompute], "recipe"))
+		return UNTOLD;
+	if (*said)
+		return !strcmp(said, "ok") ? RAN : !strcmp(said, "oom") ? DIED : UNTOLD;
+	return r->measured_s > 0 || r->measured_bytes ? RAN : UNTOLD;
+}
+
+bool fits(const struct row *r)
+{
+	return (double)r->needed_bytes <= number(r->field[COL_hw_mem_gib]) * (1 << 30);
+}
+
 bool is_judged(const struct row *r)
 {
 	const char *grade = r->field[COL_grade];

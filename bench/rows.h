@@ -21,7 +21,7 @@ enum { EXIT_USAGE = 2, EXIT_CSV = 3, EXIT_IO = 6 };
 	X(recompute) X(precision) X(flash_attn) X(overlap)
 #define COLUMNS(X) \
 	FACTS(X) X(id) X(source_id) X(grade) X(iter_time_s) X(samples_per_s) X(tokens_per_s_per_dev) \
-	X(mem_bytes)
+	X(mem_bytes) X(mem_kind) X(outcome)
 
 enum column {
 #define COLUMN(name) COL_##name,
@@ -38,7 +38,8 @@ struct row {
 	const char *field[NCOLUMN];
 	const char *reason; /* why there is no prediction; NULL: there is one */
 	double measured_s, predicted_s; /* 0: none */
-	int64_t measured_bytes, predicted_bytes;
+	/* The predicted ones are what such a measurement counts; those that are needed count all. */
+	int64_t measured_bytes, predicted_bytes, needed_bytes;
 	struct terms terms;
 };
 
@@ -58,6 +59,12 @@ struct table read_table(struct ap_ctx *ctx, const char *file);
 
 /* A number above 0; 0 for anything else. */
 double number(const char *text);
+
+/* What became of a run, as its column outcome has it; one that measured something ran. UNTOLD: nothing is
+ * known, it failed for another reason, or the row says too little to tell what it needs. */
+enum outcome { UNTOLD, RAN, DIED };
+enum outcome outcome_of(const struct row *r);
+bool fits(const struct row *r); /* is it predicted to fit the device? Of a row with a prediction. */
 
 /* Is the measurement one to be judged by: complete, and plausible? */
 bool is_judged(const struct row *r);

@@ -71,8 +71,8 @@ out = read(at("out.csv"))
 by_id = {row["id"]: row for row in out}
 
 # A row for each, in order; what came in comes out, quotes and line breaks too.
-hold("header", list(out[0]) == ["id", "measured_s", "predicted_s", "measured_bytes", "predicted_bytes", "source_id",
-                                "reason"])
+hold("header", list(out[0]) == ["id", "measured_s", "predicted_s", "measured_bytes", "predicted_bytes",
+                                "predicted_fits", "source_id", "reason"])
 hold("ids", [row["id"] for row in out] == [row["id"] for row in given])
 hold("an id in quotes", 'a "quoted" id,\nin two lines' in by_id)
 for row in out:
@@ -159,6 +159,42 @@ hold("a slow fabric", fabric[1] > fabric[0] and near(fabric[0], fabric[2], 0.02)
 recipe = [predicted("row-1", framework=name, tp="4", dp="2", sp="1", overlap="recipe") for name in
           ("Megatron-LM", "NeMo 25.02")]
 hold("a recipe's overlap", recipe[1] < recipe[0], recipe)
+
+# What a measurement counts: all that the device holds, tensors alone, or those of the first step, whose passes run
+# before there are moments: with few activations it holds more in its update.
+counted = {}
+for kind in ("nvidia-smi, whole GB", "torch max_memory_allocated", "torch max allocated, max over logged ranks"):
+    for batch in ("1", "16"):
+        predicted("row-1", mem_kind=kind, mem_bytes="1e9", mbs=batch, grad_accum="", gbs="128")
+        counted[kind.split()[-1], batch] = int(read(at("facts.out.csv"))[0]["predicted_bytes"])
+for batch in ("1", "16"):
+    everything, tensors, first = (counted[word, batch] for word in ("GB", "max_memory_allocated", "ranks"))
+    hold("libraries and buffers are counted or not", everything - tensors == 1536 << 20, counted)
+    hold("a first step holds less", first < tensors, counted)
+weights = 8 * 12 * 512 ** 2 + 5120 * 512  # at least; two moments of four bytes each
+hold("moments come with the update", counted["max_memory_allocated", "16"] - counted["ranks", "16"] >= 8 * weights, counted)
+hold("or the passes' memory is free then", 0 < counted["max_memory_allocated", "1"] - counted["ranks", "1"] <
+     counted["max_memory_allocated", "16"] - counted["ranks", "16"], counted)
+
+# What became of runs: of those that ran, how many are predicted not to fit; of those that died, how many to fit.
+# Neither other failures count, nor what is implausible, nor what does not say what it recomputes.
+fates = [("ok", "80", {}), ("ok", "1", {}), ("ok", "80", {}), ("oom", "80", {}), ("oom", "1", {}), ("oom", "1", {}),
+         ("oom", "1", {}), ("fail", "1", {}), ("ok", "1", {"grade": "D"}), ("ok", "1", {"recompute": "recipe"}),
+         ("", "1", {}), ("", "1", {"iter_time_s": ""}), ("ok", "", {})]
+first = next(row for row in given if row["id"] == "row-1")
+with open(at("fates.csv"), "w", encoding="utf-8", newline="") as f:
+    w = csv.DictWriter(f, list(first) + ["outcome"])
+    w.writeheader()
+    for i, (outcome, gib, other) in enumerate(fates):
+        w.writerow({**first, **other, "id": f"fate-{i}", "outcome": outcome, "hw_mem_gib": gib})
+said = run(at("fates.csv"), "--csv", at("fates.out.csv"))
+hold("who fits", [row["predicted_fits"] for row in read(at("fates.out.csv"))] ==
+     [{"80": "yes", "1": "no", "": ""}[gib] for _, gib, _ in fates], read(at("fates.out.csv")))
+row = ["4", "2", "50.0", "4", "1", "25.0"]
+hold("outcomes", table(said, "runs of") == [["tiny"] + row, ["total"] + row], said[-900:])
+for i, word in ((1, "ran"), (3, "died"), (10, "ran")):
+    hold(f"fate-{i} is named", re.search(rf"^fate-{i} .*  {word}, is predicted to need [0-9.]+ of \S+ GiB$", said, re.M), said)
+hold("others are not", len(re.findall("is predicted to need", said)) == 3, said)
 
 # Aggregates, computed again.
 grades = {row["id"]: row["grade"] for row in given}
