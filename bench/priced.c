@@ -130,8 +130,8 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 	return s.s;
 }
 
-/* Measurements that count tensors alone, without libraries and their buffers, by words of the column mem_kind;
- * others, such as nvidia-smi's, count all that the device holds. */
+/* Measurements that count tensors alone, without libraries and their buffers, by words of the column
+ * mem_kind; others, such as nvidia-smi's, count all that the device holds. */
 static const struct measure {
 	const char *word;
 	bool first; /* the peak of the first step, whose passes run before its update allocates the moments:

@@ -36,8 +36,9 @@ void print_rows(const struct table *t)
 			printf(" %.1f, %.1f", (double)r->measured_bytes / gib,
 				(double)r->predicted_bytes / gib);
 		if (outcome_of(r) != UNTOLD && fits(r) != (outcome_of(r) == RAN))
-			printf("  %s, is predicted to need %.1f of %s GiB", outcome_of(r) == RAN ? "ran" : "died",
-				(double)r->needed_bytes / gib, r->field[COL_hw_mem_gib]);
+			printf("  %s, is predicted to need %.1f of %s GiB",
+				outcome_of(r) == RAN ? "ran" : "died", (double)r->needed_bytes / gib,
+				r->field[COL_hw_mem_gib]);
 		printf("%s\n", is_judged(r) ? "" : "  not judged");
 	}
 }
@@ -83,7 +84,8 @@ static void write_outcomes(FILE *out, const struct errors *sets, size_t nset)
 {
 	if (!sets[nset - 1].ran && !sets[nset - 1].died)
 		return;
-	fprintf(out, "\n| runs of | ran | predicted not to fit | %% | died of memory | predicted to fit | %% |\n"
+	fprintf(out,
+		"\n| runs of | ran | predicted not to fit | %% | died of memory | predicted to fit | %% |\n"
 		"| --- | --- | --- | --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < nset; i++) {
 		const struct errors *e = &sets[i];
@@ -183,7 +185,8 @@ void write_csv(const char *path, const struct table *t)
 {
 	FILE *out = open_out(path);
 
-	fputs("id,measured_s,predicted_s,measured_bytes,predicted_bytes,predicted_fits,source_id,reason\n", out);
+	fputs("id,measured_s,predicted_s,measured_bytes,predicted_bytes,predicted_fits,source_id,reason\n",
+		out);
 	for (size_t i = 0; i < t->n; i++) {
 		const struct row *r = &t->v[i];
 		char buf[32];
@@ -215,8 +218,9 @@ void write_markdown(const char *path, struct ap_arena *arena, const char *file, 
 		"Made by `fidelity %s`%s. Each row is a training run that\n"
 		"somebody measured and published; graph, machine and strategy are made of what is said of\n"
 		"it. An error is predicted / measured - 1: mean and median are of its amount, the bias is\n"
-		"with its sign. Memory is that of the fullest device, as its measurement counts it. Rows of grade C, D or M (incomplete,\n"
-		"implausible, a formula) are left out. `data/SOURCES` says where rows come from. Where ten\n"
+		"with its sign. Memory is that of the fullest device, as its measurement counts it. Rows of\n"
+		"grade C, D or M (incomplete, implausible, a formula) are left out. Runs that measured\n"
+		"anything ran: they fit their device. `data/SOURCES` says where rows come from. Where ten\n"
 		"or more strategies of one model on one machine were measured, the regret is by how much\n"
 		"the one that is predicted to be the fastest took longer than the one that was, and the\n"
 		"fastest of the three that are predicted to be. Dashed\n"

@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "plan/blocks.h"
 
-enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says */
+enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says and no memory of the software was measured */
 #define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
 enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and what is tried of them */
@@ -273,7 +273,9 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	whole.sketches = true;
 	folded = whole;
 	folded.ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, &fold);
-	out->headroom = set->headroom < 0 ? USUAL_HEADROOM : set->headroom;
+	out->headroom = set->headroom >= 0 ? set->headroom
+		: in.step.software && in.step.software->memory_error > 0 ? in.step.software->memory_error
+		: USUAL_HEADROOM;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));
 	out->sequence = ap_points_sequence(in.loaded);
 	out->software = in.step.software;

@@ -461,7 +461,8 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 
 	*out = (struct ap_plan_joint){.decided = ap_points_words(ctx, &j->space, &best->point),
 		.given = given(ctx, set), .complete = j->complete, .step_s = best->step_s,
-		.bound_s = j->bound_s, .headroom = j->headroom, .usable_bytes = j->usable_bytes, .n = j->n,
+		.bound_s = j->bound_s, .headroom = j->headroom,
+		.headroom_given = set->headroom >= 0, .usable_bytes = j->usable_bytes, .n = j->n,
 		.evaluated = j->evaluated, .fit = j->count[AP_DECISION_FITS],
 		.too_large = j->count[AP_DECISION_TOO_LARGE], .refused = j->count[AP_DECISION_REFUSED],
 		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};

@@ -215,6 +215,7 @@ struct ap_plan_joint {
 		double bound_s; /* no plan at all, told or not, has a shorter step; 0: not known */
 	} free;
 	double headroom; /* per cent of a device's usable memory that stays free */
+	bool headroom_given; /* else it is the memory_error, or what is usual where that is not known */
 	int64_t usable_bytes; /* of a device, less that */
 	uint32_t n, evaluated; /* combinations; those whose plans were made */
 	uint32_t fit, too_large, refused, slower, open; /* of n; slower: by a bound */
