@@ -337,7 +337,7 @@ static void calibrate(struct calibration *c, bool leave_one_out, const char *out
 	for (size_t i = 0; i < c->nfree; i++) {
 		ap_constant_set(c->free[i], values[i]);
 		*sources(c) = ap_sources_with(arena, *sources(c), c->free[i]->path, ap_arena_printf(arena,
-			"fitted to %zu published measurements: %s", n, counts(arena, all.v, all.n)));
+			"fitted to %zu published runs: %s", n, counts(arena, all.v, all.n)));
 	}
 	if (output)
 		write_text(output, profile_text(c));

@@ -9,12 +9,14 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json_write.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "cost/optimizer.h"
 #include "graph/graph.h"
 #include "hw/builtin.h"
 #include "hw/chip.h"
+#include "hw/constant.h"
 #include "rule/describe.h"
 #include "rule/op.h"
 #include "search/engine.h"
@@ -77,6 +79,44 @@ static bool list_chips(struct ap_ctx *ctx, const struct ap_settings *set, const 
 	return true;
 }
 
+/* Writes what a profile is for, and its numbers, a line each, with their units and where they are from. */
+static void show_software(struct ap_ctx *ctx, const struct ap_software *software, struct ap_str *out)
+{
+	static const char *const heads[] = {"for", "measured in"};
+	const char *const said[] = {software->versions, software->dates};
+	struct ap_software copy = *software;
+	size_t count[AP_BASIS_ASSUMED + 1] = {0};
+	struct ap_constant *list;
+	size_t n = ap_software_constants(ctx->arena, &copy, &list);
+
+	ap_str_add(out, software->name);
+	for (int a = 0; a < software->nalias; a++)
+		ap_str_addf(out, " %s", software->alias[a]);
+	ap_str_addc(out, '\n');
+	for (size_t i = 0; i < AP_COUNT(heads); i++)
+		if (*said[i])
+			ap_str_addf(out, "%s: %s\n", heads[i], said[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *text = ap_source_of(software->sources, list[i].path);
+		char value[32];
+
+		if (!text)
+			continue; /* it is not stated */
+		ap_format_double(ap_constant_get(&list[i]), value);
+		ap_str_addf(out, "%-22s %12s %-10s %s\n", list[i].path, value, list[i].unit, text);
+		count[ap_basis_of(text)]++;
+	}
+	for (int i = 0; i < AP_CHAIN_COUNT; i++)
+		if (software->chains & 1u << i)
+			ap_str_addf(out, "in one kernel: %s\n", ap_chain_name((enum ap_chain)i));
+	ap_str_addf(out, "%-22s %12s %-10s %s\n", "attention", software->attention
+		? ap_attention_name(software->attention) : "unknown", "kernel",
+		ap_source_of(software->sources, "attention") ? ap_source_of(software->sources, "attention") :
+			"");
+	ap_str_addf(out, "numbers: %zu published, %zu fitted, %zu assumed\n", count[AP_BASIS_PUBLISHED],
+		count[AP_BASIS_FITTED], count[AP_BASIS_ASSUMED]);
+}
+
 static bool list_software(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
 	struct ap_str *out, struct ap_jw *w)
 {
@@ -105,7 +145,7 @@ static bool list_software(struct ap_ctx *ctx, const struct ap_settings *set, con
 				ap_str_addf(out, " %s", software->alias[a]);
 			ap_str_addc(out, '\n');
 		} else if (is)
-			ap_str_add(out, b->text);
+			show_software(ctx, software, out);
 		found |= is;
 	}
 	return found;

@@ -48,6 +48,17 @@ static const char *const gradient_sums[] = {
 	[AP_SUM_APART] = "apart",
 };
 
+static const char *const chains[] = {
+#define CHAIN(id, name) name,
+	AP_CHAINS(CHAIN)
+#undef CHAIN
+};
+
+const char *ap_chain_name(enum ap_chain chain)
+{
+	return chains[chain];
+}
+
 const char *ap_link_name(enum ap_link kind)
 {
 	return link_kinds[kind];
@@ -396,11 +407,6 @@ static enum ap_status get_attention_kernel(struct ap_ctx *ctx, const struct ap_j
 static enum ap_status get_chains(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *root,
 	struct ap_software *out)
 {
-	static const char *const word[] = {
-#define CHAIN(id, name) name,
-		AP_CHAINS(CHAIN)
-#undef CHAIN
-	};
 	const struct ap_jv *list = NULL;
 
 	AP_TRY(ap_json_opt_arr(ctx, doc, root, "chains", &list));
@@ -408,7 +414,7 @@ static enum ap_status get_chains(struct ap_ctx *ctx, const struct ap_json *doc, 
 		const char *given = ap_jv_type(v) == AP_JSTRING ? ap_jv_str(v) : "";
 		size_t i = 0;
 
-		while (i < AP_CHAIN_COUNT && strcmp(given, word[i]) != 0)
+		while (i < AP_CHAIN_COUNT && strcmp(given, chains[i]) != 0)
 			i++;
 		if (i == AP_CHAIN_COUNT)
 			return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "profile-chain",
@@ -434,16 +440,18 @@ struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_a
 enum ap_status ap_software_parse(
 	struct ap_ctx *ctx, const struct ap_json *doc, struct ap_software *out)
 {
-	static const char *const others[] = {"schema", "name", "aliases", "attention", "chains",
-		"gradient_sum", "sources", NULL};
+	static const char *const others[] = {"schema", "name", "aliases", "versions", "dates", "attention",
+		"chains", "gradient_sum", "sources", NULL};
 	const struct ap_jv *root;
 
-	*out = (struct ap_software){.file = ap_json_file(doc), .sha256 = ""};
+	*out = (struct ap_software){.file = ap_json_file(doc), .sha256 = "", .versions = "", .dates = ""};
 	AP_TRY(get_root(ctx, doc, "autopar-software/1", &root));
 	AP_TRY(ap_numbers_known(ctx, doc, root, AP_NUMBERS_SOFTWARE, NULL, others));
 	AP_TRY(get_sources(ctx, doc, root, &out->sources));
 	AP_TRY(get_name(ctx, doc, root, &out->name));
 	AP_TRY(get_aliases(ctx, doc, root, &out->alias, &out->nalias));
+	AP_TRY(ap_json_opt_str(ctx, doc, root, "versions", &out->versions));
+	AP_TRY(ap_json_opt_str(ctx, doc, root, "dates", &out->dates));
 	AP_TRY(get_attention_kernel(ctx, doc, root, out));
 	AP_TRY(get_chains(ctx, doc, root, out));
 	AP_TRY(get_gradient_sum(ctx, doc, root, out));

@@ -136,6 +136,8 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */
 	double step_error, memory_error;
+	const char *versions; /* of the software that it stands for, in words; "": nothing is said */
+	const char *dates; /* of the runs that it was fitted to: "2021 to 2022"; "": nothing is said */
 	struct ap_profile_sources sources;
 };
 
@@ -144,6 +146,7 @@ const char *ap_link_name(enum ap_link kind);
 const char *ap_within_name(enum ap_within within);
 const char *ap_attention_name(enum ap_attention_kernel kernel);
 const char *ap_gradient_sum_name(enum ap_gradient_sum sum);
+const char *ap_chain_name(enum ap_chain chain);
 
 /* Rates of the chip's attention with a software's kernel: of the newest that the chip has and that is no
  * newer, else of its oldest; zeros if the chip has none. */

@@ -197,16 +197,16 @@ struct ap_profile_sources ap_sources_with(struct ap_arena *arena, struct ap_prof
 
 enum ap_basis ap_basis_of(const char *text)
 {
-	static const struct { const char *begins; enum ap_basis basis; } words[] = {
-		{"fitted ", AP_BASIS_FITTED},
-		{"assumed: ", AP_BASIS_ASSUMED},
-		{"inferred: ", AP_BASIS_ASSUMED},
+	static const struct { const char *begins, *holds; enum ap_basis basis; } words[] = {
+		{"fitted ", " runs", AP_BASIS_FITTED},
+		{"assumed: ", "", AP_BASIS_ASSUMED},
+		{"inferred: ", "", AP_BASIS_ASSUMED},
 	};
 
 	if (!text)
 		return AP_BASIS_NONE;
 	for (size_t i = 0; i < AP_COUNT(words); i++)
-		if (!strncmp(text, words[i].begins, strlen(words[i].begins)))
+		if (!strncmp(text, words[i].begins, strlen(words[i].begins)) && strstr(text, words[i].holds))
 			return words[i].basis;
 	return AP_BASIS_PUBLISHED;
 }

@@ -48,8 +48,8 @@ struct ap_profile_sources ap_sources_with(struct ap_arena *arena, struct ap_prof
 /* What a number stands on, by the beginning of its text. */
 enum ap_basis {
 	AP_BASIS_NONE, /* there is no text */
-	AP_BASIS_PUBLISHED, /* stated or measured by the source that is named */
-	AP_BASIS_FITTED, /* "fitted to ...": chosen for the least error of predictions */
+	AP_BASIS_PUBLISHED, /* stated by the source that is named, or taken from kernels measured there */
+	AP_BASIS_FITTED, /* "fitted to ... runs": chosen for the least error of predictions of whole steps */
 	AP_BASIS_ASSUMED /* "assumed: ...", "inferred: ...": for a reason, without a measurement */
 };
 enum ap_basis ap_basis_of(const char *text); /* text may be NULL */

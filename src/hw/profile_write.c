@@ -161,8 +161,19 @@ void ap_software_write(const struct ap_software *software, struct ap_str *out)
 	ap_jw_str_init(&w, out, 2);
 	ap_jw_obj(&w);
 	write_head(&w, "autopar-software/1", software->name, software->alias, software->nalias);
+	if (*software->versions)
+		ap_jw_kstr(&w, "versions", software->versions);
+	if (*software->dates)
+		ap_jw_kstr(&w, "dates", software->dates);
 	if (software->attention != AP_ATTENTION_UNKNOWN)
 		ap_jw_kstr(&w, "attention", ap_attention_name(software->attention));
+	if (software->chains)
+		ap_jw_karr_flat(&w, "chains");
+	for (int i = 0; i < AP_CHAIN_COUNT; i++)
+		if (software->chains & 1u << i)
+			ap_jw_str(&w, ap_chain_name((enum ap_chain)i));
+	if (software->chains)
+		ap_jw_end(&w);
 	if (software->gradient_sum != AP_SUM_UNKNOWN)
 		ap_jw_kstr(&w, "gradient_sum", ap_gradient_sum_name(software->gradient_sum));
 	write_members(&w, &all, "");

@@ -93,7 +93,7 @@ with tempfile.TemporaryDirectory() as folder:
         hold(f"{key} is found", abs(fitted[key] / value - 1) < 0.01, fitted[key])
         hold(f"{key} is printed", float(cells(text, key)[3]) == fitted[key], cells(text, key))
         hold(f"{key} has a source", fitted["sources"][key] ==
-             f"fitted to {len(rows)} published measurements: even ({len(rows[::2])}), odd ({len(rows[1::2])})",
+             f"fitted to {len(rows)} published runs: even ({len(rows[::2])}), odd ({len(rows[1::2])})",
              fitted["sources"][key])
     for key, value in profile("software", SOFTWARE + ".json").items():
         hold(f"{key} is as it was", key in ("sources", *PLANTED) or fitted.get(key) == value, fitted.get(key))

@@ -3,7 +3,8 @@
 
 No row of data/*.csv without its source: data/SOURCES has a paragraph for every source_id, with address, contents
 and licence, and none that nothing comes from; every row says where in its source it stands, and has a name of its
-own. Software profiles state no errors of predictions but those of docs/fidelity.md.
+own. Software profiles state no errors of predictions but those of docs/fidelity.md. Every number of chips and
+software profiles is published, fitted to runs (few are) or assumed for a reason, and says so.
 """
 import csv
 import glob
@@ -65,6 +66,55 @@ for path in sorted(glob.glob(os.path.join(ROOT, "chips", "software", "*.json")))
             failed.append(f"{path}: {key} is {profile.get(key)}, docs/fidelity.md has \"{value}\"")
 if not said:
     failed.append("no software profile says an error")
+# Every number of a profile is published, fitted or assumed for a reason, and says so; few are fitted.
+MOST_FITTED = {"chips": 3, "software": 6}
+BASES = {"fitted ": "fitted", "inferred: ": "assumed", "assumed: ": "assumed"}
+count = {}
+
+
+def numbers(value, path):
+    """Paths of the numbers in a profile; elements of lists have that of their list, levels their names."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from numbers(inner, path + [key])
+    elif isinstance(value, list):
+        for inner in value:
+            yield from numbers(inner, path + [inner["name"]] if isinstance(inner, dict) else path)
+    elif isinstance(value, (int, float)):
+        yield path
+
+
+for path in sorted(glob.glob(os.path.join(ROOT, "chips", "*.json")) +
+                   glob.glob(os.path.join(ROOT, "chips", "software", "*.json"))):
+    with open(path, encoding="utf-8") as f:
+        profile = json.load(f)
+    kind, name = os.path.basename(os.path.dirname(path)), os.path.basename(path)
+    said_of = profile.pop("sources", {})
+    every = {".".join(p) for p in numbers(profile, [])}
+    fitted, found = set(), set()
+    for number in sorted(every):
+        parts = number.split(".")
+        of = next((k for k in (".".join(parts[:n]) for n in range(len(parts), 0, -1)) if k in said_of), None)
+        if of is None:
+            failed.append(f"{name}: nothing says where {number} is from")
+            continue
+        basis = next((b for begins, b in BASES.items() if said_of[of].startswith(begins)), "published")
+        if basis == "fitted" and " runs" not in said_of[of]:
+            basis = "published"  # a curve through published measurements of single kernels
+        count[kind, basis] = count.get((kind, basis), 0) + 1
+        found.add(of)
+        if basis == "fitted":
+            fitted.add(of)
+    if len(fitted) > MOST_FITTED[kind]:
+        failed.append(f"{name}: {len(fitted)} are fitted, at most {MOST_FITTED[kind]} may be: {sorted(fitted)}")
+    for of, text in said_of.items():
+        if of not in found and of not in profile:
+            failed.append(f"{name}: there is no number {of}")
+        if len(text) < 12 and not text.startswith("as "):
+            failed.append(f"{name}: \"{text}\" does not say where {of} is from")
+for (kind, basis), n in sorted(count.items()):
+    print(f"numbers of {kind} that are {basis}: {n}")
+
 failed += [f"SOURCES: nothing comes from {name}" for name in known if name not in used]
 if not rows:
     failed.append("there are no rows")

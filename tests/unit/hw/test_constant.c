@@ -113,6 +113,9 @@ START_TEST(software_is_written_as_it_was_read)
 		assert_same_sources(a.sources, b.sources);
 		ck_assert_str_eq(a.name, b.name);
 		ck_assert_int_eq(a.nalias, b.nalias);
+		ck_assert_str_eq(a.versions, b.versions);
+		ck_assert_str_eq(a.dates, b.dates);
+		ck_assert_uint_eq(a.chains, b.chains);
 		ck_assert_int_eq(a.attention, b.attention);
 		ck_assert_int_eq(a.gradient_sum, b.gradient_sum);
 	}
@@ -184,11 +187,11 @@ END_TEST
 START_TEST(sources_are_of_a_number_or_of_what_it_lies_in)
 {
 	static const struct ap_profile_source v[] = {{"attention", "all of it"},
-		{"attention.npu.forward", "fitted to 3"}, {"fixed_s", "inferred: a guess"},
+		{"attention.npu.forward", "fitted to 3 runs"}, {"fixed_s", "inferred: a guess"},
 		{"launch_s", "assumed: another"}};
 	struct ap_profile_sources s = {v, (int)AP_COUNT(v)};
 
-	ck_assert_str_eq(ap_source_of(s, "attention.npu.forward"), "fitted to 3");
+	ck_assert_str_eq(ap_source_of(s, "attention.npu.forward"), "fitted to 3 runs");
 	ck_assert_str_eq(ap_source_of(s, "attention.npu.backward"), "all of it");
 	ck_assert_str_eq(ap_source_of(s, "fixed_s.cube"), "inferred: a guess");
 	ck_assert_ptr_null(ap_source_of(s, "fixed"));
@@ -198,10 +201,11 @@ START_TEST(sources_are_of_a_number_or_of_what_it_lies_in)
 	ck_assert_int_eq(ap_basis_of(ap_source_of(s, "fixed_s.cube")), AP_BASIS_ASSUMED);
 	ck_assert_int_eq(ap_basis_of(ap_source_of(s, "launch_s")), AP_BASIS_ASSUMED);
 	ck_assert_int_eq(ap_basis_of(ap_source_of(s, "memory")), AP_BASIS_NONE);
-	s = ap_sources_with(ctx.arena, s, "fixed_s", "fitted to 9");
+	s = ap_sources_with(ctx.arena, s, "fixed_s", "fitted to 9 products");
 	s = ap_sources_with(ctx.arena, s, "memory", "a datasheet");
 	ck_assert_int_eq(s.n, 5);
-	ck_assert_str_eq(ap_source_of(s, "fixed_s.cube"), "fitted to 9");
+	ck_assert_str_eq(ap_source_of(s, "fixed_s.cube"), "fitted to 9 products");
+	ck_assert_int_eq(ap_basis_of(ap_source_of(s, "fixed_s.cube")), AP_BASIS_PUBLISHED); /* kernels */
 	ck_assert_str_eq(ap_source_of(s, "memory.bytes"), "a datasheet");
 	ck_assert_str_eq(v[2].text, "inferred: a guess");
 }
