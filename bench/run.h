@@ -43,6 +43,7 @@ struct framework {
 	int64_t vocab_multiple; /* entries of a tp part's words are padded to; 0: not at all */
 	bool fused; /* kernels, see model/families.h */
 	double dropout; /* of GPT, by default */
+	double capacity; /* of experts; 0: they take what is sent to them */
 	const char *precision; /* of rows that do not state theirs: what its scripts set; NULL: unknown */
 	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks; else where a row says so */
 	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */

@@ -91,6 +91,7 @@ struct ap_flow {
 	bool once; /* once per step instead of per micro-batch */
 	bool returns; /* the gradient flows back once per step */
 	bool float8; /* products in 8 bits alone read it: it is sent so where it is gathered */
+	bool beside; /* its consumer is a product that runs beside what is gathered for it */
 	uint8_t uneven; /* mask of dimensions, and */
 	double imbalance; /* of their parts, as of tasks */
 	uint8_t fused; /* enum ap_fused: what redistributing it makes to be written and read */

@@ -14,6 +14,7 @@
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "rule/attr.h"
+#include "rule/op.h"
 #include "shard/reshard.h"
 
 struct steps_cost { /* for one micro-batch */
@@ -323,6 +324,18 @@ static double apart_s(const struct ap_pricer *pr, const struct ap_flow *f, const
 	return ap_kernel_time_s(pr->machine->chip, &k);
 }
 
+/* What is left to wait for of gathers for a product that runs beside them, and back. */
+static double waited_share(const struct ap_pricer *pr, const struct ap_flow *f,
+	const struct ap_reshard_step *steps, int n)
+{
+	const struct ap_step *step = ap_pricer_step(pr);
+	bool gathers = f->beside && step->software;
+
+	for (int i = 0; i < n; i++)
+		gathers &= steps[i].move == AP_MOVE_GATHER;
+	return gathers ? 1 - step->software->gather_overlap : 1;
+}
+
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out)
 {
@@ -333,18 +346,20 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	int wide = ap_dtype_is_float8(f->dtype) ? 2 : bytes; /* of a gradient, which is summed */
 	double times = f->once ? 1 : (double)step->micro_batches;
 	struct steps_cost sum;
-	double load;
+	double load, waited;
 
 	*out = (struct ap_move_cost){0};
 	if (n == 0 && b->partial.n == 0)
 		return;
 	load = f->uneven ? flow_load(f, &a->layout, &b->layout) : 1;
+	waited = waited_share(pr, f, steps, n);
 	out->element_bytes = n > 0 ? element_bytes(f, steps, n) : 0;
 	steps_cost_make(pr, steps, n, n > 0 ? out->element_bytes : bytes, &f->choice, &sum);
-	out->forward_s = load * times * sum.forward_s;
+	out->forward_s = load * waited * times * sum.forward_s;
 	if (f->grad)
-		out->backward_s = load * (f->returns ? 1 : times) * (step->executor == AP_EXECUTOR_MINDSPORE ?
-			sum.adjoint_s : back_s(pr, a, b, wide, &f->choice));
+		out->backward_s = load * waited * (f->returns ? 1 : times) *
+			(step->executor == AP_EXECUTOR_MINDSPORE ? sum.adjoint_s
+			: back_s(pr, a, b, wide, &f->choice));
 	out->bytes = sum.bytes;
 	if (f->again && n > 0)
 		out->kept_bytes = steps[n - 1].after * bytes / f->sets;
@@ -416,6 +431,7 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->again = in->again;
 	out->once = tasks[node].once;
 	out->float8 = in->float8_only && step->executor == AP_EXECUTOR_GENERIC;
+	out->beside = step->product_overlap && ap_op_is_product(tasks[node].bound->row);
 	out->returns = in->returns;
 	out->fused = in->fused;
 	out->uneven = t->uneven;

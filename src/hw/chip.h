@@ -130,6 +130,7 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	enum ap_attention_kernel attention;
 	uint32_t chains; /* a bit for each enum ap_chain that it has */
 	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
+	double gather_overlap; /* share of a gather for a product that runs beside it where these overlap */
 	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
 	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */
 	int64_t context_bytes; /* runtime, library workspaces */

@@ -59,6 +59,8 @@ static const struct field operand_fields[] = {
 	FIELD(ap_task_operand, updated, true),
 	FIELD(ap_task_operand, kept, true),
 	FIELD(ap_task_operand, again, true),
+	FIELD(ap_task_operand, fused, true),
+	FIELD(ap_task_operand, cast, true),
 	FIELD(ap_task_operand, float8_readers, true),
 	FIELD(ap_task_operand, float8_only, true),
 	FIELD(ap_task_operand, float8_copy, true),
@@ -78,6 +80,7 @@ static const struct field result_fields[] = {
 	FIELD(ap_task_result, sliced, true),
 	FIELD(ap_task_result, again, true),
 	FIELD(ap_task_result, needed, true),
+	FIELD(ap_task_result, fused, true),
 	FIELD(ap_task_result, float8, true),
 	FIELD(ap_task_result, grad, true),
 	FIELD(ap_task_result, uneven, true),
@@ -307,6 +310,8 @@ static void note_flow(void *user, const struct ap_joint *j)
 	want.again = j->flow.again;
 	want.once = j->flow.once;
 	want.float8 = j->flow.float8;
+	want.beside = j->flow.beside;
+	want.fused = j->flow.fused;
 	want.uneven = j->flow.uneven;
 	want.imbalance = j->flow.imbalance;
 	want.shown = j->flow.shown;

@@ -191,6 +191,41 @@ START_TEST(sizes_are_told_apart)
 }
 END_TEST
 
+/* Of a gather for a product, and of its way back, the share that a profile states runs beside it; what
+ * another operator reads is charged in full, and an exchange, too. */
+START_TEST(gathers_run_beside_products)
+{
+	struct ap_layout a = {.rank = 2, .dim = {{8, 1}, {1, 0}}}, whole = {.rank = 2, .dim = {{1, 0}, {1, 0}}};
+	struct ap_layout turned = {.rank = 2, .dim = {{1, 0}, {8, 1}}};
+	struct ap_software software = {.gather_overlap = 0.25};
+	const struct {
+		bool beside;
+		const struct ap_layout *to;
+		double share; /* that is left */
+	} rows[] = {{true, &whole, 0.75}, {false, &whole, 1}, {true, &turned, 1}};
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		struct ap_flow flow = {.rank = 2, .dtype = AP_FLOAT16, .grad = true, .kept = true,
+			.in_flight = 1, .size = {4096, 4096}, .beside = rows[i].beside};
+		struct ap_move_cost got, want;
+		struct fixture f;
+
+		fixture_open(&f, 8, 8, "ascend910b3");
+		f.step.executor = AP_EXECUTOR_GENERIC;
+		f.step.alltoall = true;
+		f.step.software = &software;
+		want = plain(&f, &flow, &a, rows[i].to, &(struct ap_axes){0});
+		ap_move_cost_make(ap_pricer_create(f.ctx.arena, f.machine, &f.step), &flow, &a, rows[i].to,
+			NULL, &got);
+		ck_assert_double_ge(want.backward_s, want.forward_s);
+		ck_assert_double_eq_tol(got.forward_s / want.forward_s, rows[i].share, 1e-12);
+		ck_assert_double_eq_tol(got.backward_s / want.backward_s, rows[i].share, 1e-12);
+		ck_assert_int_eq(got.bytes, want.bytes);
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 /* A tensor with several users, two of them of one kind, one that keeps it and one that does not. */
 #define GRAPH \
 	"{'schema':'autopar-graph/1','name':'shared'," \
