@@ -15,7 +15,7 @@
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
 #define DEAL_GAP 1e-3
-#define PRESS_TIMES 16 /* work of a bound that all depends on, in usual ones */
+#define PRESS_TIMES 48 /* work of a bound that all depends on, in usual ones */
 
 struct trying {
 	struct ap_ctx *ctx;

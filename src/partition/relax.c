@@ -1198,6 +1198,66 @@ static double *most_layers(const struct program *x, int64_t most)
 	return n;
 }
 
+/* Puts `one` in a, which is 0, for columns of the body's layers in a stage. Returns what it has besides. */
+static double stage_columns(const struct program *x, int32_t stage, double one, double *a)
+{
+	const struct ap_relax *r = x->r;
+	double base = 0;
+
+	for (int32_t q = 0; q < r->npart; q++)
+		base += r->stage_of[q] == stage ? (double)x->base[q].layers : 0;
+	for (size_t j = 0; j < x->col.n; j++)
+		if (r->stage_of[x->col.v[j].part] == stage && x->group.v[x->col.v[j].group].is_body)
+			a[j] = one;
+	return base;
+}
+
+/* The fewest layers of the body that are in other stages, of plans in fractions that keep the limits of
+ * memory. x: the program of these, z at least 0; what it learns of limits stays there. lp: room for it. */
+static double fewest_elsewhere(struct program *x, struct ap_simplex *lp, int32_t stage)
+{
+	struct ap_relax *r = x->r;
+	struct program y = *x;
+	size_t known = x->row.n + 1;
+	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = stage_columns(x, stage, 1, a);
+
+	y.lp = lp;
+	ap_simplex_copy(y.lp, x->lp);
+	y.row.v = ap_arena_memdup(r->ctx->arena, y.row.v, y.row.n * sizeof *y.row.v);
+	y.row.cap = y.row.n;
+	add_row(&y, a, 1, (double)r->nbody - base);
+	(void)solve(&y);
+	for (; known < y.row.n; known++)
+		if (y.row.v[known].az == 0)
+			add_row(x, y.row.v[known].a, 0, y.row.v[known].b);
+	return y.bound;
+}
+
+/* Stages have whole layers: as many as memory allows in fractions, rounded down, are the most. */
+static void cap_stages(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	struct program y = *x;
+	struct ap_simplex *lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+
+	y.lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	y.row.n = y.row.cap = 0;
+	y.nid = y.watched = 0;
+	y.bound = 0;
+	add_row(&y, AP_NEW_N(r->ctx->arena, double, x->col.n + 1), 1, 0);
+	add_groups(&y);
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		double elsewhere = fewest_elsewhere(&y, lp, s), *a;
+
+		if (elsewhere == INFINITY) {
+			x->bound = INFINITY;
+			return;
+		}
+		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+		add_row(x, a, 0, stage_columns(x, s, -1, a) - floor((double)r->nbody - elsewhere));
+	}
+}
+
 /* The bound after so many rounds; with none, of the bundles that are there. */
 static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint64_t limit, bool *binds)
 {
@@ -1223,6 +1283,8 @@ static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint
 		r->looked = r->looked || rounds > 0;
 	}
 	begin(&x);
+	if (!fast && rounds > 0 && r->p->counts == AP_COUNTS_FREE)
+		cap_stages(&x);
 	if (fast && *binds && rounds > FAST_ROUNDS) /* what takes memory into account says more */
 		rounds = FAST_ROUNDS;
 	improve(&x, rounds, most, limit);

@@ -229,6 +229,28 @@ START_TEST(stages_have_whole_layers)
 }
 END_TEST
 
+/* Four stages have room for 3.9 layers, so for three: of 40 the others have seven each, not 6.1. */
+START_TEST(room_for_a_part_of_a_layer_is_none)
+{
+	static const struct ap_partition_row rows[] = {{.forward_s = 1, .backward_s = 2, .weights_bytes = 100}};
+	static const struct ap_partition_class heavy[] = {{"block", rows}};
+	const struct ap_partition_run run = {0, 40, AP_AT_BODY};
+	struct ap_ctx ctx = ctx_create(true);
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(&run, 1, 2, room);
+
+	p.cls = heavy;
+	p.nclass = 1;
+	for (int i = 0; i < 4; i++)
+		room[2 * i] = 390;
+	ck_assert_double_ge(ap_partition_bound(&ctx, &p), 48 * 7 * 3);
+	for (int i = 0; i < 4; i++)
+		room[2 * i] = 400;
+	ck_assert_double_lt(ap_partition_bound(&ctx, &p), 48 * 7 * 3);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* Each stage has room for the layers that its parts have at least, but all together they have less than 56 need:
  * which is seen at once. */
 START_TEST(stages_that_are_too_small_together_are_proven_to_be)
