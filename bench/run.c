@@ -110,7 +110,9 @@ static const struct framework frameworks[] = {
 	{"DeepSpeed", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"MindFormers r1.0", "mindformers", "mindspore", EXPANDED, WIDE, 0, false, 0, .capacity = 1},
 	{"MindFormers", "mindformers", "mindspore", EXPANDED, WIDE, 0, true, 0, .capacity = 1},
-	{"MindSpore", "mindspore", "mindspore", EXPANDED, WIDE, 0, false, 0, .precision = "fp16"}, /* O2 */
+	/* scripts of the model zoo set O2 */
+	{"MindSpore 1", "mindspore", "mindspore-1", EXPANDED, WIDE, 0, false, 0, .precision = "fp16"},
+	{"MindSpore", "mindspore", "mindspore", EXPANDED, WIDE, 0, false, 0, .precision = "fp16"},
 };
 
 static const struct precision precisions[] = {
