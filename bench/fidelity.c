@@ -4,7 +4,7 @@
  * made and evaluated. docs/fidelity.md is made by it.
  *
  *   fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--csv OUT] [--markdown OUT]
- *     [--svg OUT]
+ *     [--svg OUT] [--errors OUT]
  *
  * Profiles of the folder, NAME.json, replace built-in ones. The first line names the columns (COLUMNS below);
  * others are left alone. A row is predicted from FACTS alone.
@@ -29,7 +29,7 @@ const char *const bench_program = "fidelity";
 static _Noreturn void usage(void)
 {
 	fputs("usage: fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--csv OUT] "
-		"[--markdown OUT] [--svg OUT]\n", stderr);
+		"[--markdown OUT] [--svg OUT] [--errors OUT]\n", stderr);
 	exit(EXIT_USAGE);
 }
 
@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
 	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
 		.diag = ap_diag_create(arena, false), .jobs = 1};
-	const char *file = NULL, *only = NULL, *csv = NULL, *markdown = NULL, *svg = NULL;
+	const char *file = NULL, *only = NULL, *csv = NULL, *markdown = NULL, *svg = NULL, *errors = NULL;
 	struct profiles profiles = {.ctx = &ctx};
 	bool is_neutral = false;
 	struct table t;
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const struct { const char *name; const char **value; } options[] = {{"--only", &only},
 			{"--csv", &csv}, {"--profiles", &profiles.given}, {"--markdown", &markdown},
-			{"--svg", &svg}};
+			{"--svg", &svg}, {"--errors", &errors}};
 		size_t k = 0;
 
 		while (k < AP_COUNT(options) && strcmp(options[k].name, argv[i]) != 0)
@@ -81,6 +81,8 @@ int main(int argc, char **argv)
 	write_reasons(stdout, arena, &t);
 	if (csv)
 		write_csv(csv, &t);
+	if (errors)
+		write_measured(errors, arena, &t);
 	if (svg)
 		write_svg(svg, arena, &t);
 	if (markdown)

@@ -94,14 +94,18 @@ static double least_of_best(const struct group *g, size_t n)
 
 struct ranking ranking_of(struct ap_arena *arena, const struct group *g)
 {
-	size_t n = g->rows.n;
-	double *measured = AP_NEW_N(arena, double, n), *predicted = AP_NEW_N(arena, double, n), least;
+	size_t n = g->rows.n, best = 0;
+	double *measured = AP_NEW_N(arena, double, n), *predicted = AP_NEW_N(arena, double, n), least,
+		error = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		measured[i] = g->rows.v[i]->measured_s;
 		predicted[i] = g->rows.v[i]->predicted_s;
+		best = predicted[i] < predicted[best] ? i : best;
+		error += fabs(predicted[i] / measured[i] - 1) * 100 / (double)n;
 	}
 	least = least_of_best(g, n);
 	return (struct ranking){spearman(arena, predicted, measured, n),
-		(least_of_best(g, 1) / least - 1) * 100, (least_of_best(g, SHOWN) / least - 1) * 100};
+		(least_of_best(g, 1) / least - 1) * 100, (least_of_best(g, SHOWN) / least - 1) * 100,
+		error, fabs(predicted[best] / measured[best] - 1) * 100};
 }

@@ -21,6 +21,9 @@ struct ranking {
 	double correlation;
 	/* Time of what is predicted best, and the least of the SHOWN best, / best time - 1, in percent. */
 	double regret, of_shown;
+	/* Amounts of predicted / measured time - 1, in percent: their mean, and that of what is predicted
+	 * best. */
+	double error, of_chosen;
 };
 struct ranking ranking_of(struct ap_arena *arena, const struct group *g);
 

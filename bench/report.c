@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,6 +12,7 @@
 #include "base/vec.h"
 #include "errors.h"
 #include "ranking.h"
+#include "run.h"
 
 void print_rows(const struct table *t)
 {
@@ -114,20 +116,23 @@ void write_errors(FILE *out, struct ap_arena *arena, const struct table *t)
 	write_sets(out, arena, "software", sets, nset - 1);
 	if (ngroup)
 		fprintf(out,
-			"\n| strategies of | rows | rank correlation | regret %% | of the best of %d %% |\n"
-			"| --- | --- | --- | --- | --- |\n", SHOWN);
+			"\n| strategies of | rows | rank correlation | regret %% | of the best of %d %% | "
+			"mean error %% | of the chosen %% |\n"
+			"| --- | --- | --- | --- | --- | --- | --- |\n", SHOWN);
 	for (size_t i = 0; i < ngroup; i++) {
 		struct ranking r = ranking_of(arena, &groups[i]);
 
-		fprintf(out, "| %s | %zu | %.2f | %.1f | %.1f |\n", groups[i].name, groups[i].rows.n,
-			r.correlation, r.regret, r.of_shown);
+		fprintf(out, "| %s | %zu | %.2f | %.1f | %.1f | %.1f | %.1f |\n", groups[i].name,
+			groups[i].rows.n, r.correlation, r.regret, r.of_shown, r.error, r.of_chosen);
 		nrow += groups[i].rows.n;
 		sum = (struct ranking){sum.correlation + r.correlation, sum.regret + r.regret,
-			sum.of_shown + r.of_shown};
+			sum.of_shown + r.of_shown, sum.error + r.error, sum.of_chosen + r.of_chosen};
 	}
 	if (ngroup)
-		fprintf(out, "| mean | %zu | %.2f | %.1f | %.1f |\n", nrow, sum.correlation / (double)ngroup,
-			sum.regret / (double)ngroup, sum.of_shown / (double)ngroup);
+		fprintf(out, "| mean | %zu | %.2f | %.1f | %.1f | %.1f | %.1f |\n", nrow,
+			sum.correlation / (double)ngroup, sum.regret / (double)ngroup,
+			sum.of_shown / (double)ngroup, sum.error / (double)ngroup,
+			sum.of_chosen / (double)ngroup);
 }
 
 void write_reasons(FILE *out, struct ap_arena *arena, const struct table *t)
@@ -181,6 +186,50 @@ static void write_field(FILE *out, const char *text)
 	putc('"', out);
 }
 
+/* "a100-80|megatron-2021|dense" of a row; NULL: its device or framework is not known. */
+static const char *like_of(struct ap_arena *arena, const struct row *r)
+{
+	static const char *const others[] = {"moe", "cnn"};
+	const struct facts f = facts_of(arena, r);
+	const struct framework *framework = framework_of(f.framework);
+	const struct device *device = device_of(&f);
+	const char *network = "dense";
+
+	for (size_t i = 0; i < AP_COUNT(others); i++)
+		network = strcmp(f.arch, others[i]) ? network : others[i];
+	return framework && device ? ap_arena_printf(arena, "\"%s\", \"%s\", \"%s\"", device->chip,
+		framework->software, network) : NULL;
+}
+
+void write_measured(const char *path, struct ap_arena *arena, const struct table *t)
+{
+	struct { struct alike { const char *key; size_t n; double sum; } *v; size_t n, cap; } all = {0};
+	FILE *out = open_out(path);
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct row *r = &t->v[i];
+		const char *key = has_time(r) ? like_of(arena, r) : NULL;
+		size_t k = 0;
+
+		if (!key)
+			continue;
+		while (k < all.n && strcmp(all.v[k].key, key) != 0)
+			k++;
+		if (k == all.n)
+			AP_PUSH(arena, all, ((struct alike){key, 0, 0}));
+		all.v[k].n++;
+		all.v[k].sum += fabs(r->predicted_s / r->measured_s - 1) * 100;
+	}
+	fputs("/* SPDX-License-Identifier: Apache-2.0 */\n"
+		"/* Made by `fidelity data/fidelity.csv --errors`: MEASURED(chip, software, kind of "
+		"network, measured\n"
+		" * steps, mean amount of predicted / measured - 1 in whole per cent). */\n", out);
+	for (size_t k = 0; k < all.n; k++)
+		fprintf(out, "MEASURED(%s, %zu, %.0f)\n", all.v[k].key, all.v[k].n,
+			all.v[k].sum / (double)all.v[k].n);
+	close_out(out, path);
+}
+
 void write_csv(const char *path, const struct table *t)
 {
 	FILE *out = open_out(path);
@@ -223,7 +272,9 @@ void write_markdown(const char *path, struct ap_arena *arena, const char *file, 
 		"anything ran: they fit their device. `data/SOURCES` says where rows come from. Where ten\n"
 		"or more strategies of one model on one machine were measured, the regret is by how much\n"
 		"the one that is predicted to be the fastest took longer than the one that was, and the\n"
-		"fastest of the three that are predicted to be. Dashed\n"
+		"fastest of the three that are predicted to be; the error of what is chosen so stands "
+		"beside that\n"
+		"of all. Dashed\n"
 		"lines in the picture are 25 %% off. `build/bench/fidelity FILE.csv` does the same for any\n"
 		"file with these columns, and prints a line for each row.\n\n",
 		ap_file_base(file), is_neutral ?

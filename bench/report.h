@@ -18,6 +18,9 @@ void print_rows(const struct table *t); /* on standard output */
 void write_errors(FILE *out, struct ap_arena *arena, const struct table *t);
 void write_reasons(FILE *out, struct ap_arena *arena, const struct table *t);
 
+/* src/hw/measured.def: mean errors by chip, software and kind of network. */
+void write_measured(const char *path, struct ap_arena *arena, const struct table *t);
+
 void write_csv(const char *path, const struct table *t);
 
 /* docs/fidelity.md of the rows of `file`; svg: its picture, NULL if there is none. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/work.h"
 
+#include <string.h>
+
 /* Points of the iteration space, without looked-up factors, times the work of one. */
 static double flop_of(const struct ap_bound *b)
 {
@@ -45,4 +47,16 @@ struct ap_graph_work ap_graph_work(const struct ap_graph *g)
 		work.trained += t->kind == AP_TENSOR_PARAM && t->trainable ? n : 0;
 	}
 	return work;
+}
+
+const char *ap_graph_kind(const struct ap_graph *g)
+{
+	const char *kind = "dense";
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (!strcmp(g->node[i].type, "MoeDispatch"))
+			return "moe";
+		else if (!strncmp(g->node[i].type, "Conv2D", strlen("Conv2D")))
+			kind = "cnn";
+	return kind;
 }

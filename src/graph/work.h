@@ -16,4 +16,8 @@ struct ap_graph_work {
 /* O(operators). */
 struct ap_graph_work ap_graph_work(const struct ap_graph *g);
 
+/* What kind of network it is: "moe" if experts are chosen in it, "cnn" if it convolves, else "dense".
+ * O(operators). */
+const char *ap_graph_kind(const struct ap_graph *g);
+
 #endif

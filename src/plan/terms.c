@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "graph/work.h"
+#include "hw/chip.h"
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "pipeline/schedule.h"
@@ -162,4 +164,10 @@ struct ap_move_cost ap_plan_move_part(const struct ap_plan *p, const struct ap_p
 ap_id ap_plan_comm_tensor(const struct ap_graph *g, ap_id node, const struct ap_comm *c)
 {
 	return c->operand >= 0 ? g->node[node].in[c->operand] : g->node[node].out[c->result];
+}
+
+const struct ap_measured *ap_plan_measured(const struct ap_plan *p, bool *is_like)
+{
+	return p->step->software ? ap_measured_nearest(p->machine->chip->name, p->step->software->name,
+		ap_graph_kind(p->graph), is_like) : NULL;
 }

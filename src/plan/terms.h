@@ -3,6 +3,7 @@
 #ifndef AP_PLAN_TERMS_H
 #define AP_PLAN_TERMS_H
 
+#include "hw/measured.h"
 #include "plan/plan.h"
 
 const char *ap_plan_status_name(enum ap_plan_status st); /* "optimal", ... */
@@ -54,5 +55,8 @@ double ap_plan_move_time_s(const struct ap_plan_move *m);
 /* What the operand of a redistribution is charged with: its own cost, or an equal part of that which
  * operands share, of all that might. */
 struct ap_move_cost ap_plan_move_part(const struct ap_plan *p, const struct ap_plan_move *m);
+
+/* The measured runs that are most like the plan, see hw/measured.h; NULL: none are. */
+const struct ap_measured *ap_plan_measured(const struct ap_plan *p, bool *is_like);
 
 #endif

@@ -184,6 +184,25 @@ void ap_plan_write_search(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
+/* How far predictions were from what was measured, of the runs that are most like this one. */
+static void write_measured(struct ap_plan_writer *pw)
+{
+	struct ap_jw *w = &pw->w;
+	const struct ap_measured *m;
+	bool is_like;
+
+	if (!(m = ap_plan_measured(pw->p, &is_like)))
+		return;
+	ap_jw_kobj_flat(w, "measured");
+	ap_jw_kstr(w, "chip", m->chip);
+	ap_jw_kstr(w, "software", m->software);
+	ap_jw_kstr(w, "network", m->network);
+	ap_jw_kint(w, "steps", m->times);
+	ap_jw_kint(w, "error_percent", m->step_percent);
+	ap_jw_kbool(w, "extrapolated", !is_like);
+	ap_jw_end(w);
+}
+
 void ap_plan_write_prediction(struct ap_plan_writer *pw)
 {
 	const struct ap_prediction *p = &pw->p->prediction;
@@ -200,6 +219,7 @@ void ap_plan_write_prediction(struct ap_plan_writer *pw)
 	ap_jw_knum(w, "bubble_s", p->bubble_s);
 	ap_jw_knum(w, "optimizer_s", p->optimizer_s);
 	ap_jw_knum(w, "tokens_or_samples_per_s", p->samples_per_s);
+	write_measured(pw);
 	ap_jw_karr(w, "memory");
 	for (uint32_t s = 0; s < pw->p->nstage; s++) {
 		const struct ap_memory *m = &pw->p->stage[s].memory;

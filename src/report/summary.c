@@ -215,6 +215,24 @@ static void add_bound(struct ap_str *out, const struct ap_plan *p)
 		micro == 1 ? "" : "es", p->nstage, p->nstage == 1 ? "" : "s");
 }
 
+/* How far predictions were from what was measured, of the runs that are most like this one. */
+static void add_measured(struct ap_str *out, const struct ap_plan *p)
+{
+	bool is_like;
+	const struct ap_measured *m = ap_plan_measured(p, &is_like);
+
+	if (!p->step->software)
+		return;
+	if (!m) {
+		ap_str_addf(out, "%-18s%10s: no measured step of %s is known\n", "  error", "unknown",
+			p->step->software->name);
+		return;
+	}
+	ap_str_addf(out, "%-18s%8d %% in the mean of %d measured step%s of %s, %s, %s%s\n", "  error",
+		m->step_percent, m->times, m->times == 1 ? "" : "s", m->chip, m->software, m->network,
+		is_like ? "" : ": the nearest that are known; this is extrapolated");
+}
+
 static void add_times(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_prediction *t = &p->prediction;
@@ -234,6 +252,7 @@ static void add_times(struct ap_str *out, const struct ap_plan *p)
 	if (t->bubble_s > 0)
 		line_seconds(out, "  bubble", t->bubble_s);
 	line_seconds(out, "  optimizer", t->optimizer_s);
+	add_measured(out, p);
 }
 
 /* The stage whose devices hold the most. */

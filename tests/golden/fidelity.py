@@ -218,7 +218,9 @@ def ranking_of(rows, times):
     took = [float(row["predicted_s"]) for row in rows]
     order = sorted(range(len(rows)), key=lambda i: (took[i], i))
     least = [min(times[i] for i in order[:n]) / min(times) - 1 for n in (1, 3)]
-    return ["12", f"{spearman(took, times):.2f}"] + [f"{100 * x:.1f}" for x in least]
+    errors = [abs(a / b - 1) for a, b in zip(took, times)]
+    return ["12", f"{spearman(took, times):.2f}"] + [
+        f"{100 * x:.1f}" for x in least + [sum(errors) / len(errors), errors[order[0]]]]
 
 
 group = [by_id[i] for i in ids]

@@ -380,6 +380,7 @@ START_TEST(summary_for_people)
 		"  communication       700 us\n"
 		"    exposed           500 us\n"
 		"  optimizer           500 us\n"
+		"  error              unknown: no measured step of mindspore is known\n"
 		"objective            1.50 ms, bound 1.20 ms, gap 25.0 % "
 		"(dynamic_programming, feasible)\n"
 		"memory              1.50 GiB of 4.00 GiB usable on a device, 37.5 %\n"

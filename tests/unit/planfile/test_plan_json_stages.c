@@ -258,6 +258,7 @@ START_TEST(summary_of_a_pipeline)
 		"    exposed          2.00 ms\n"
 		"  bubble             5.00 ms\n"
 		"  optimizer          1.00 ms\n"
+		"  error              unknown: no measured step of mindspore is known\n"
 		"objective            30.0 ms (given)\n"
 		"memory              4.00 MiB of 8.00 MiB usable on a device of stage 1, 50.0 %\n"
 		"  weights           1.00 MiB\n"
