@@ -39,6 +39,9 @@ static double compute_s(const struct ap_chip *chip, const struct ap_kernel *k)
 
 	if (k->unit == AP_OP_MEMORY)
 		return 0;
+	if (k->gemm && k->unaligned)
+		return 2 * k->b * k->m * k->n * k->k /
+			(chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32] * chip->vector_efficiency);
 	if (k->gemm)
 		return 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) *
 			fmax(1, k->slowdown) / (peak * efficiency * chip->sustained);
@@ -56,7 +59,8 @@ double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
 		return 0;
 	time_s = fmax(compute_s(chip, k), memory_s);
 	if (!k->joined)
-		time_s = fmax(k->launch_s, chip->fixed_s[unit_of(k->unit)] + time_s);
+		time_s = fmax(fmax(1, k->starts) * k->launch_s,
+			fmax(1, k->starts) * chip->fixed_s[unit_of(k->unit)] + time_s);
 	assert(isfinite(time_s));
 	return time_s;
 }

@@ -8,8 +8,10 @@
  * where eff is that of the operands' type (8 bits have their own), and hm, hn, hk are the extents at which
  * that dimension alone halves the rate (chip profile; the shape of the measured curves: long K helps, short N
  * and K after tensor parallelism must pay). A type in which the matrix unit is no faster than the
- * vector unit, such as a V100's float32, runs there in small tiles, without these extents. A kernel takes at
- * least as long as the host needs to start it.
+ * vector unit, such as a V100's float32, runs there in small tiles, without these extents, and so do, in
+ * float32, products of a batch with rows that the matrix unit cannot load. A kernel takes at least as long as
+ * the host needs to start it; what another kernel starts has no fixed cost. A product of experts is a kernel
+ * for each.
  */
 #ifndef AP_COST_KERNEL_H
 #define AP_COST_KERNEL_H
@@ -24,9 +26,11 @@ struct ap_kernel {
 	double bytes; /* read and written */
 	bool gemm; /* a product of matrices of shape b, m, n, k */
 	double b, m, n, k;
+	bool unaligned; /* rows that the matrix unit cannot load: on the vector unit, in float32 */
 	double efficiency; /* share of the peak, where the kernel has one of its own; 0: the unit's */
 	double slowdown; /* of a product by what runs beside it; 0: none */
 	double launch_s; /* in which the host starts it */
+	double starts; /* kernels that it is, one for each expert of a grouped product; 0: one */
 	bool joined; /* a part of a kernel that something else starts */
 };
 

@@ -14,7 +14,6 @@
 #include "hw/coll.h"
 #include "hw/group.h"
 #include "rule/attr.h"
-#include "rule/op.h"
 #include "shard/reshard.h"
 
 struct steps_cost { /* for one micro-batch */
@@ -324,16 +323,19 @@ static double apart_s(const struct ap_pricer *pr, const struct ap_flow *f, const
 	return ap_kernel_time_s(pr->machine->chip, &k);
 }
 
-/* What is left to wait for of gathers for a product that runs beside them, and back. */
+/* What is left to wait for of gathers for products that run beside them, and back: at least a part. */
 static double waited_share(const struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_step *steps, int n)
 {
 	const struct ap_step *step = ap_pricer_step(pr);
 	bool gathers = f->beside && step->software;
+	double parts = 1;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		gathers &= steps[i].move == AP_MOVE_GATHER;
-	return gathers ? 1 - step->software->gather_overlap : 1;
+		parts *= steps[i].axis.size;
+	}
+	return gathers ? fmax(1 / parts, 1 - step->software->gather_overlap) : 1;
 }
 
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
@@ -431,8 +433,8 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->again = in->again;
 	out->once = tasks[node].once;
 	out->float8 = in->float8_only && step->executor == AP_EXECUTOR_GENERIC;
-	out->beside = step->product_overlap && ap_op_is_product(tasks[node].bound->row);
 	out->returns = in->returns;
+	out->beside = in->beside;
 	out->fused = in->fused;
 	out->uneven = t->uneven;
 	out->imbalance = tasks[node].imbalance;

@@ -272,6 +272,16 @@ static double launch_s(const struct ap_opcost *x)
 	return x->step->software ? x->step->software->launch_s : 0;
 }
 
+/* Has a product of a batch of activations rows, of k or of n elements, that are no multiple of what the
+ * matrix unit loads? Its operands and its result have such rows, and those of its gradients' products. */
+static bool is_unaligned(const struct ap_opcost *x, const struct ap_kernel *k)
+{
+	double bytes = ap_dtype_bytes(type_of(x->b)), row = x->chip->row_bytes;
+
+	return row > 0 && k->b > 1 && k->starts <= 1 &&
+		(fmod(k->n * bytes, row) > 0 || fmod(k->k * bytes, row) > 0);
+}
+
 static struct ap_kernel kernel_of(const struct ap_opcost *x)
 {
 	struct ap_kernel k = {.unit = x->b->row->unit, .dtype = arithmetic(x), .launch_s = launch_s(x),
@@ -284,9 +294,11 @@ static struct ap_kernel kernel_of(const struct ap_opcost *x)
 
 		k.gemm = true;
 		k.b = extent_of(x, a & w & o);
+		k.starts = x->t->in[1].kind == AP_TENSOR_PARAM ? k.b : 1;
 		k.m = extent_of(x, a & o & ~w) * x->c->load;
 		k.n = extent_of(x, w & o & ~a);
 		k.k = extent_of(x, (a | w) & ~o) * (x->b->flops / x->b->row->flops); /* with the window */
+		k.unaligned = is_unaligned(x, &k);
 	}
 	return k;
 }

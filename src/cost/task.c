@@ -627,6 +627,28 @@ static void fuse(const struct filling *k, ap_id node, uint16_t operand, enum ap_
 	}
 }
 
+/* Products that run beside what gathers their first operand, and beside what deals its gradient. */
+static void find_beside(const struct filling *k)
+{
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		const struct ap_node *n = &k->g->node[i];
+
+		if (ap_op_is_product(n->bound.row) && n->bound.nin == 2 && !n->measured)
+			k->in[i][0].beside = true;
+	}
+	for (ap_id i = k->g->nnode; i-- > 0;) { /* views: as all who read what they show */
+		const struct ap_node *n = &k->g->node[i];
+		const struct ap_tensor *t = n->bound.nout > 0 ? &k->g->tensor[n->out[0]] : NULL;
+		bool all = t && t->nuse > 0;
+
+		if (!ap_op_is_view(n->bound.row))
+			continue;
+		for (uint32_t u = 0; all && u < t->nuse; u++)
+			all = k->in[t->use[u].node][t->use[u].operand].beside;
+		k->in[i][0].beside = all;
+	}
+}
+
 /* Operators that the software computes in one kernel. */
 static void find_chains(const struct filling *k, uint32_t chains)
 {
@@ -688,6 +710,8 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 	keep(ctx, g, step->executor == AP_EXECUTOR_MINDSPORE, again, k.task, k.in, k.out);
 	if (step->executor == AP_EXECUTOR_GENERIC)
 		find_sharers(ctx, &k);
+	if (step->product_overlap)
+		find_beside(&k);
 	if (step->software && step->software->chains)
 		find_chains(&k, step->software->chains);
 	for (ap_id i = 0; i < g->nnode; i++) {
@@ -774,7 +798,7 @@ static void sign_use(struct signing *s, const struct ap_task *t)
 			o->shardable, o->stays, o->regather, o->returns, o->alone, o->updated,
 			o->unfused, o->kept, o->again, (uint8_t)o->twin, (uint8_t)(o->twin >> 8), o->batch,
 			o->cast, o->uneven, (uint8_t)ap_task_stored(t, i), o->float8_only, o->float8_copy,
-			o->fused};
+			o->fused, o->beside};
 
 		SIGN(s, flags);
 		SIGN(s, o->share);

@@ -34,6 +34,7 @@ struct ap_task_operand {
 	bool updated; /* by the rank with the largest update if dealt whole; else true */
 	bool kept; /* needed in the backward pass, in this operator's layout */
 	bool again; /* if kept: brought into that layout again, not held */
+	bool beside; /* read by products that run beside what gathers it, part by part */
 	uint8_t fused; /* enum ap_fused: what lies between it and its producer's kernel */
 	bool cast; /* read in another type than stored: the operator keeps its own copy */
 	enum ap_dtype stored; /* if cast: the stored type */

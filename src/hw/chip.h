@@ -75,6 +75,8 @@ struct ap_chip {
 	double matmul_efficiency; /* share of peak for large shapes */
 	double matmul_float8_efficiency; /* the same of operands in 8 bits; where not said, as others */
 	double sustained; /* what of it holds where long runs bring the device to its power limit */
+	int row_bytes; /* rows of matrices in a batch of products are multiples of it, or the products run
+	                  on the vector unit, in float32; 0: any do */
 	double matmul_half[3]; /* extents m, n, k that alone halve the efficiency */
 	struct ap_attention_rate attention[AP_ATTENTION_COUNT];
 	double vector_efficiency;

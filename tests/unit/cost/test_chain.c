@@ -198,3 +198,34 @@ START_TEST(attention_of_small_operators)
 	fixture_close(&c.f);
 }
 END_TEST
+
+/* What is gathered for products that run beside it: all but one of the parts are hidden, there and back. */
+START_TEST(gathered_beside_products)
+{
+	struct ap_layout a = {.rank = 2, .dim = {{4, 1}, {1, 1}}}, b = {.rank = 2, .dim = {{1, 1}, {1, 1}}};
+	const char *reader[] = {"down", "act"};
+
+	for (int i = 0; i < 2; i++) {
+		struct ap_move_cost cost[2];
+
+		for (int beside = 0; beside < 2; beside++) {
+			struct chained c;
+			struct ap_pricer *pr;
+			struct ap_flow flow;
+
+			open_chained(&c, 0, GRAPH("net.0", ""));
+			c.f.step.executor = AP_EXECUTOR_GENERIC;
+			c.f.step.product_overlap = beside;
+			c.software.gather_overlap = 1;
+			pr = ap_pricer_create(c.f.ctx.arena, c.f.machine, &c.f.step);
+			ap_tasks_make(&c.f.ctx, c.f.graph, &c.f.step, &c.task);
+			ap_flow_make(c.f.graph, c.task, fixture_node(&c.f, reader[i]), 0, &c.f.step, &flow);
+			ap_move_cost_make(pr, &flow, &a, &b, NULL, &cost[beside]);
+			fixture_close(&c.f);
+		}
+		ck_assert_double_gt(cost[0].forward_s, 0);
+		near(cost[1].forward_s, cost[0].forward_s / (i == 0 ? 4 : 1));
+		near(cost[1].backward_s, cost[0].backward_s / (i == 0 ? 4 : 1));
+	}
+}
+END_TEST
