@@ -1407,7 +1407,8 @@ static void hold_shared(struct book *b, const struct ap_jv *m, uint32_t own, con
 	const struct ap_jv *leader;
 	ap_id to, tensor;
 
-	if (at >= own || ap_jv_get(b->move[at], "shares")) {
+	/* what comes from no operator is charged to none */
+	if (at >= own || ap_jv_get(b->move[at], "shares") || !ap_jv_get(b->move[at], "objective_s")) {
 		book_fault(b, ap_jv_get(m, "shares"), "is no redistribution before this one that has a copy");
 		return;
 	}
