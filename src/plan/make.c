@@ -59,14 +59,6 @@ struct op_key {
 	int32_t count[AP_MAX_FACTOR];
 };
 
-struct flow_key { /* what a redistribution's price depends on beside its ends; without padding */
-	int64_t size[AP_MAX_RANK];
-	double imbalance;
-	uint32_t sets;
-	uint16_t sharers;
-	uint8_t rank, dtype, grad, kept, again, once, returns, uneven, float8, spare;
-};
-
 struct move_key {
 	ap_id flow, a, b; /* by flow_ids, end_ids */
 };
@@ -191,25 +183,12 @@ static ap_id operator(struct ap_plan_maker *k, ap_id i, const int32_t *count, ui
 static ap_id flow_id(struct ap_plan_maker *k, ap_id to, uint32_t operand)
 {
 	ap_id *id = &k->flow_of[k->first_in[to] + operand];
-	struct flow_key key = {0};
-	struct ap_flow flow;
+	struct ap_flow key;
 
 	if (*id != AP_NONE)
 		return *id;
-	ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
-	memcpy(key.size, flow.size, sizeof key.size);
-	key.rank = flow.rank;
-	key.dtype = (uint8_t)flow.dtype;
-	key.grad = flow.grad;
-	key.kept = flow.kept;
-	key.again = flow.again;
-	key.once = flow.once;
-	key.returns = flow.returns;
-	key.float8 = flow.float8;
-	key.uneven = flow.uneven;
-	key.imbalance = flow.imbalance;
-	key.sets = flow.sets;
-	key.sharers = flow.sharers;
+	ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &key);
+	key.in_flight = 0; /* of no matter to what a redistribution costs */
 	return *id = ap_map_put(k->flow_ids, &key, sizeof key, NULL);
 }
 
