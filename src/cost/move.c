@@ -377,7 +377,7 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	if (f->fused) {
 		double apart = load * times * apart_s(pr, f, a, b, bytes);
 
-		out->forward_s += apart;
+		out->forward_s += n > 0 ? apart : 0;
 		out->backward_s += f->grad ? apart : 0;
 	}
 	out->charged_bytes /= sharers;

@@ -627,21 +627,21 @@ static void fuse(const struct filling *k, ap_id node, uint16_t operand, enum ap_
 	}
 }
 
-/* Products that run beside what gathers their first operand, and beside what deals its gradient. */
+/* Products that run beside what gathers their first operand, an activation, and beside what deals its gradient. */
 static void find_beside(const struct filling *k)
 {
 	for (ap_id i = 0; i < k->g->nnode; i++) {
 		const struct ap_node *n = &k->g->node[i];
 
 		if (ap_op_is_product(n->bound.row) && n->bound.nin == 2 && !n->measured)
-			k->in[i][0].beside = true;
+			k->in[i][0].beside = k->g->tensor[n->in[0]].kind == AP_TENSOR_ACT;
 	}
 	for (ap_id i = k->g->nnode; i-- > 0;) { /* views: as all who read what they show */
 		const struct ap_node *n = &k->g->node[i];
 		const struct ap_tensor *t = n->bound.nout > 0 ? &k->g->tensor[n->out[0]] : NULL;
 		bool all = t && t->nuse > 0;
 
-		if (!ap_op_is_view(n->bound.row))
+		if (!ap_op_is_view(n->bound.row) || k->g->tensor[n->in[0]].kind != AP_TENSOR_ACT)
 			continue;
 		for (uint32_t u = 0; all && u < t->nuse; u++)
 			all = k->in[t->use[u].node][t->use[u].operand].beside;

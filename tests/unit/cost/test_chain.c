@@ -60,18 +60,27 @@ static struct ap_op_cost price(struct chained *c, const char *name, const char *
 	return cost;
 }
 
-/* Of the first operand of `to`, from cuts of dimension 0 into parts of dimension `dim`. */
-static struct ap_move_cost move(struct chained *c, const char *to, int dim)
+/* Of the first operand of `to`, from cuts of dimension 0 into parts of dimension `dim`; -1: into the whole.
+ * partial: as of ap_move_cost_make(). */
+static struct ap_move_cost move_with(struct chained *c, const char *to, int dim, const struct ap_axes *partial)
 {
 	struct ap_pricer *pr = ap_pricer_create(c->f.ctx.arena, c->f.machine, &c->f.step);
 	struct ap_layout a = {.rank = 2, .dim = {{4, 1}, {1, 1}}}, b = {.rank = 2, .dim = {{1, 1}, {1, 1}}};
 	struct ap_move_cost cost;
 	struct ap_flow flow;
 
-	b.dim[dim] = (struct ap_cut_dim){4, 1};
+	if (partial)
+		a.dim[0] = (struct ap_cut_dim){1, 1};
+	if (dim >= 0)
+		b.dim[dim] = (struct ap_cut_dim){4, 1};
 	ap_flow_make(c->f.graph, c->task, fixture_node(&c->f, to), 0, &c->f.step, &flow);
-	ap_move_cost_make(pr, &flow, &a, &b, NULL, &cost);
+	ap_move_cost_make(pr, &flow, &a, &b, partial, &cost);
 	return cost;
+}
+
+static struct ap_move_cost move(struct chained *c, const char *to, int dim)
+{
+	return move_with(c, to, dim, NULL);
 }
 
 static void near(double got, double want)
@@ -121,6 +130,26 @@ START_TEST(a_redistribution_parts_a_chain)
 	ck_assert_double_eq(move(&one, "act", 0).objective_s, 0);
 	/* nor is there a chain to the product */
 	near(move(&one, "down", 1).forward_s, move(&apart, "down", 1).forward_s);
+	fixture_close(&apart.f);
+	fixture_close(&one.f);
+}
+END_TEST
+
+/* Where only gradients are redistributed, what flows there stays within the kernel. */
+START_TEST(a_way_back_alone_parts_a_chain_there_only)
+{
+	struct ap_axes all = {.n = 1, .axis = {{.size = 4, .stride = 1}}};
+	struct ap_move_cost a, b;
+	struct chained apart, one;
+
+	open_chained(&apart, 0, GRAPH("net.0", ""));
+	open_chained(&one, 1u << AP_CHAIN_COMPILER, GRAPH("net.0", ""));
+	apart.f.step.executor = one.f.step.executor = AP_EXECUTOR_GENERIC;
+	a = move_with(&apart, "act", -1, &all);
+	b = move_with(&one, "act", -1, &all);
+	ck_assert_double_eq(b.forward_s, 0);
+	ck_assert_double_gt(a.backward_s, 0);
+	ck_assert_double_gt(b.backward_s, a.backward_s);
 	fixture_close(&apart.f);
 	fixture_close(&one.f);
 }
@@ -227,5 +256,29 @@ START_TEST(gathered_beside_products)
 		near(cost[1].forward_s, cost[0].forward_s / (i == 0 ? 4 : 1));
 		near(cost[1].backward_s, cost[0].backward_s / (i == 0 ? 4 : 1));
 	}
+}
+END_TEST
+
+/* An input of the network arrives before anything runs: no product is there to run beside its gathering. */
+START_TEST(inputs_are_gathered_beside_nothing)
+{
+	struct chained c;
+
+	open_chained(&c, 0, "{'schema':'autopar-graph/1','name':'first',"
+		"'inputs':[{'name':'x','shape':[4096,1024],'dtype':'float16','batch_dim':0}],"
+		"'parameters':[{'name':'w','shape':[1024,1024],'dtype':'float16'}],"
+		"'operators':[{'name':'view','type':'Reshape','inputs':['x'],'outputs':[{'name':'v'}],"
+		"'attrs':{'shape':[4096,1024]}},"
+		"{'name':'up','type':'MatMul','inputs':['v','w'],'outputs':[{'name':'h'}]},"
+		"{'name':'down','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'y'}]},"
+		"{'name':'sum','type':'Add','inputs':['h','y'],'outputs':[{'name':'z'}]},"
+		"{'name':'loss','type':'ReduceMean','inputs':['z'],'outputs':[{'name':'l'}]}],"
+		"'outputs':['l']}");
+	c.f.step.product_overlap = true;
+	ap_tasks_make(&c.f.ctx, c.f.graph, &c.f.step, &c.task);
+	ck_assert(!c.task[fixture_node(&c.f, "view")].in[0].beside);
+	ck_assert(!c.task[fixture_node(&c.f, "down")].in[0].beside);
+	ck_assert(c.task[fixture_node(&c.f, "up")].in[0].beside);
+	fixture_close(&c.f);
 }
 END_TEST
