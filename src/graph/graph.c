@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "graph/batch.h"
 #include "graph/bind.h"
+#include "graph/canonical.h"
 #include "graph/check.h"
 #include "graph/index.h"
 #include "graph/load.h"
@@ -21,7 +22,7 @@ struct finish {
 	struct ap_graph *g;
 	struct ap_tensor *tensor;
 	struct ap_node *node;
-	ap_id *id; /* new id of a tensor: file order, then results in topological order */
+	ap_id *id; /* new id of a tensor: leaves, then results by their producers */
 };
 
 static void place(struct finish *f, ap_id old)
@@ -78,11 +79,11 @@ static void place_ends(struct finish *f)
 	ap_id *input = AP_NEW_N(l->ctx->arena, ap_id, f->g->ntensor);
 	ap_id *output = AP_NEW_N(l->ctx->arena, ap_id, l->outputs.n);
 
-	for (uint32_t t = 0; t < f->g->ntensor; t++) {
-		if (f->tensor[t].kind == AP_TENSOR_INPUT)
-			input[f->g->ninput++] = t;
-		if (f->tensor[t].kind == AP_TENSOR_PARAM)
-			f->g->parameters += elements(&f->tensor[t]);
+	for (ap_id t = 0; t < l->tensors.n; t++) {
+		if (l->tensors.v[t].t.kind == AP_TENSOR_INPUT)
+			input[f->g->ninput++] = f->id[t];
+		if (l->tensors.v[t].t.kind == AP_TENSOR_PARAM)
+			f->g->parameters += elements(&l->tensors.v[t].t);
 	}
 	for (size_t i = 0; i < l->outputs.n; i++)
 		output[i] = f->id[ap_load_tensor(l, ap_jv_str(l->outputs.v[i]))];
@@ -110,9 +111,8 @@ static const struct ap_graph *load_finish(struct ap_load *l, const char *sha256)
 		.sha256 = sha256 ? sha256 : "", .source = l->params->source,
 		.source_sha256 = l->params->source_sha256, .optimizer = l->optimizer, .tensor = f.tensor,
 		.node = f.node, .batch = l->batch};
-	for (ap_id t = 0; t < l->tensors.n; t++)
-		if (l->tensors.v[t].t.kind != AP_TENSOR_ACT)
-			place(&f, t);
+	for (uint32_t i = 0; i < l->nleaf; i++)
+		place(&f, l->leaves[i]);
 	for (uint32_t i = 0; i < l->nodes.n; i++) {
 		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
 
@@ -175,8 +175,10 @@ enum ap_status ap_graph_load(struct ap_ctx *ctx, const struct ap_json *doc, cons
 		if (ap_diag_count(ctx->diag, AP_ERROR) == errors)
 			ap_load_check(&l, AP_CHECK_TENSOR_UNUSED, AP_CHECK_OPERATOR_UNUSED);
 	}
-	if (l.status == AP_OK)
+	if (l.status == AP_OK) {
+		ap_load_order(&l);
 		ap_load_mark_batch(&l);
+	}
 	if (l.status == AP_OK && params->batch > 0)
 		ap_load_rescale(&l, params->batch);
 	if (l.status == AP_OK)

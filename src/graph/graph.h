@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The operator graph, autopar-graph/1 (contract section 3): flat arrays indexed by ids; immutable
- * once loaded. Operators are in a topological order that depends on the file's order only in ties
- * (Kahn's algorithm, smallest file index first). */
+ * once loaded. Operators and tensors are in an order that depends on the structure alone, neither on
+ * names nor on the order of the file's lists but that of "outputs" (graph/canonical.h). */
 #ifndef AP_GRAPH_GRAPH_H
 #define AP_GRAPH_GRAPH_H
 
@@ -35,7 +35,7 @@ struct ap_tensor {
 	uint32_t nuse;
 	const struct ap_use *use; /* ascending (node, operand) */
 	struct ap_use owner; /* the use that counts where only one may: among those with a
-			gradient, if any, the nearest to the inputs, then by name; a Send only if
+			gradient, if any, the nearest to the inputs, then the first; a Send only if
 			there is no other; node AP_NONE if unused */
 };
 
@@ -96,11 +96,11 @@ struct ap_graph {
 	const char *optimizer; /* "": not given */
 	uint32_t ntensor, nnode;
 	const struct ap_tensor *tensor;
-	const struct ap_node *node; /* topological order */
+	const struct ap_node *node; /* topological order, as they run */
 	uint32_t ncell;
 	const struct ap_cell *cell; /* those with settings, in file order */
 	uint32_t ninput, noutput;
-	const ap_id *input; /* tensors of kind INPUT, file order */
+	const ap_id *input; /* tensors of kind INPUT, file order: by place is said how they arrive */
 	const ap_id *output;
 	ap_id loss; /* first output if a scalar; else AP_NONE */
 	int64_t batch; /* extent of the inputs' batch dimension; 0: not marked */

@@ -2,8 +2,6 @@
 /* Finds where gradients flow: what depends on trainable parameters and leads to the loss. */
 #include "graph/index.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 
 /* Marks tensors that need a gradient and operators with backward work. */
@@ -95,7 +93,6 @@ static bool gives_gradient(const struct index *x, const struct ap_use *u)
 		x->tensor[n->in[u->operand]].needs_grad;
 }
 
-/* Must not depend on file order. */
 static bool owns_before(const struct index *x, const uint32_t *depth, const struct ap_use *a,
 	const struct ap_use *b)
 {
@@ -107,9 +104,7 @@ static bool owns_before(const struct index *x, const uint32_t *depth, const stru
 		return ga != gb ? ga : lb;
 	if (depth[a->node] != depth[b->node])
 		return depth[a->node] < depth[b->node];
-	if (a->node != b->node)
-		return strcmp(x->node[a->node].name, x->node[b->node].name) < 0;
-	return a->operand < b->operand;
+	return a->node != b->node ? a->node < b->node : a->operand < b->operand;
 }
 
 void ap_graph_index(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_tensor *tensor,

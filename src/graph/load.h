@@ -58,7 +58,10 @@ struct ap_load {
 	struct ap_map *bound_ids; /* bound operators, by all that determines a binding */
 	AP_VEC(struct ap_bound) bounds; /* by bound_ids */
 	ap_id *by_name; /* by id of names: the first tensor of the name */
-	ap_id *order; /* nodes in topological order; NULL if there is a cycle */
+	ap_id *order; /* nodes in topological order, the file's where it is one until all are bound, then
+			graph/canonical.h; NULL if there is a cycle */
+	ap_id *leaves; /* [nleaf] tensors that no node produces, graph/canonical.h */
+	uint32_t nleaf;
 	const char *name, *optimizer;
 	int64_t batch;
 };

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "random_maker.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
 #include "base/vec.h"
+
+#define BETWEEN ",\n" /* items of a list; nowhere in one */
 
 uint32_t maker_below(struct maker *m, uint64_t n)
 {
@@ -64,7 +70,7 @@ static void write_type(struct ap_str *s, const struct tensor *t)
 
 static void declare_as(struct ap_str *list, uint32_t id, const struct tensor *stored, const char *more)
 {
-	ap_str_addf(list, "%s{\"name\":\"t%u\",", list->len ? ",\n" : "", id);
+	ap_str_addf(list, "%s{\"name\":\"t%u\",", list->len ? BETWEEN : "", id);
 	write_type(list, stored);
 	ap_str_addf(list, "%s}", more);
 }
@@ -542,30 +548,95 @@ static uint32_t add_part(struct maker *m, uint32_t nop)
 	return m->ntensor - 1;
 }
 
-static const char *write_graph(struct maker *m, uint32_t loss, bool reversed)
+/* Text from *at up to the next between, which *at then follows; NULL at the end. */
+static const char *cut_off(struct ap_ctx *ctx, const char **at, const char *between)
 {
+	const char *start = *at, *end = strstr(start, between);
+	size_t len = end ? (size_t)(end - start) : strlen(start);
+
+	*at = end ? end + strlen(between) : start + len;
+	return len > 0 ? ap_arena_strndup(ctx->arena, start, len) : NULL;
+}
+
+static const char *shuffle(struct ap_ctx *ctx, uint64_t *seed, const char *list)
+{
+	const char *item[MAX_TENSORS], *one;
+	struct ap_str s;
+	uint32_t n = 0;
+
+	while ((one = cut_off(ctx, &list, BETWEEN)))
+		item[n++] = one;
+	ap_str_init(&s, ctx->arena);
+	for (; n > 0; n--) {
+		uint32_t k = (uint32_t)random_below(seed, n);
+
+		ap_str_addf(&s, "%s%s", s.len ? BETWEEN : "", item[k]);
+		item[k] = item[n - 1];
+	}
+	return s.s;
+}
+
+/* Other names of tensors, which are t0 and so on, and of operators. */
+static const char *rename_all(struct ap_ctx *ctx, const char *text)
+{
+	static const char before[] = "{\"name\":\"", behind[] = "\",\"type\":";
+	struct ap_str s;
+	uint32_t nop = 0;
+	const char *line;
+
+	ap_str_init(&s, ctx->arena);
+	while ((line = cut_off(ctx, &text, "\n"))) {
+		const char *type = strstr(line, behind);
+
+		if (type) {
+			ap_str_addf(&s, "%sn%u", before, nop++);
+			line = type;
+		}
+		for (; *line; line++) {
+			char *end;
+
+			ap_str_addc(&s, *line);
+			if (line[0] != '"' || line[1] != 't' || !(line[2] >= '0' && line[2] <= '9'))
+				continue;
+			ap_str_addf(&s, "other%lu", (strtoul(line + 2, &end, 10) * 37 + 11) % MAX_TENSORS);
+			line = end - 1;
+		}
+		ap_str_addc(&s, '\n');
+	}
+	return s.s;
+}
+
+/* seed: of another order and other names; NULL: as it was made. */
+static const char *write_graph(struct maker *m, uint32_t loss, bool part, uint64_t *seed)
+{
+	const char *list[] = {m->inputs.s, m->parameters.s, m->constants.s, NULL};
+	uint32_t nout = 0;
 	struct ap_str s;
 
 	ap_str_init(&s, m->ctx->arena);
-	ap_str_addf(&s, "{\"schema\":\"autopar-graph/1\",\"name\":\"random\",\n\"inputs\":[%s],\n"
-			"\"parameters\":[%s],\n\"constants\":[%s],\n\"operators\":[\n",
-		m->inputs.s, m->parameters.s, m->constants.s);
 	for (uint32_t i = 0; i < m->nop; i++)
-		ap_str_addf(&s, "%s%s", m->op[reversed ? m->nop - 1 - i : i],
-			i + 1 < m->nop ? ",\n" : "],\n\"outputs\":[");
+		ap_str_addf(&s, "%s%s", i ? BETWEEN : "", m->op[i]);
+	list[3] = s.s;
+	for (size_t i = 0; seed && i < AP_COUNT(list); i++)
+		list[i] = shuffle(m->ctx, seed, list[i]);
+	ap_str_init(&s, m->ctx->arena);
+	ap_str_addf(&s, "{\"schema\":\"autopar-graph/1\",\"name\":\"random\",\n\"inputs\":[%s],\n"
+			"\"parameters\":[%s],\n\"constants\":[%s],\n\"operators\":[\n%s],\n\"outputs\":[",
+		list[0], list[1], list[2], list[3]);
 	if (loss != NONE)
-		ap_str_addf(&s, "\"t%u\"", loss);
-	for (uint32_t id = 0, n = loss != NONE; id < m->ntensor; id++)
+		ap_str_addf(&s, nout++ ? ",\"t%u\"" : "\"t%u\"", loss);
+	for (uint32_t id = 0; id < m->ntensor && !(part && nout); id++)
 		if (!m->tensor[id].uses && !m->tensor[id].parameter && id != loss)
-			ap_str_addf(&s, n++ ? ",\"t%u\"" : "\"t%u\"", id);
+			ap_str_addf(&s, nout++ ? ",\"t%u\"" : "\"t%u\"", id);
 	ap_str_add(&s, "]}\n");
-	return s.s;
+	return seed ? rename_all(m->ctx, s.s) : s.s;
 }
 
 void random_graph(struct ap_ctx *ctx, uint64_t *seed, uint32_t most, struct random_graph *out)
 {
 	struct maker *m = AP_NEW(ctx->arena, struct maker);
 	uint32_t nop, loss;
+	uint64_t other; /* what is drawn next does not depend on it */
 
 	m->ctx = ctx;
 	m->seed = seed;
@@ -581,6 +652,9 @@ void random_graph(struct ap_ctx *ctx, uint64_t *seed, uint32_t most, struct rand
 	}
 	loss = add_part(m, nop);
 	out->batch = m->batch;
-	out->text = write_graph(m, loss, false);
-	out->reversed = write_graph(m, loss, true);
+	other = *seed;
+	out->text = write_graph(m, loss, false, NULL);
+	out->reordered = write_graph(m, loss, false, &other);
+	out->part = write_graph(m, loss, true, NULL);
+	out->part_reordered = write_graph(m, loss, true, &other);
 }

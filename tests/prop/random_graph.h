@@ -7,7 +7,8 @@
 
 struct random_graph {
 	const char *text; /* autopar-graph/1 */
-	const char *reversed; /* the same with its operators listed the other way round */
+	const char *reordered; /* the same with all lists but "outputs" in another order, and other names */
+	const char *part, *part_reordered; /* the same two with the first output alone */
 	int64_t batch;
 };
 
