@@ -16,16 +16,17 @@ static double flop_of(const struct ap_bound *b)
 
 static bool is_sequence(const struct ap_tensor *t)
 {
-	return t->shape.rank == 2 && (t->batch & 1) && !ap_dtype_is_float(t->shape.dtype);
+	return t->kind == AP_TENSOR_INPUT && t->shape.rank == 2 && (t->batch & 1) &&
+		!ap_dtype_is_float(t->shape.dtype);
 }
 
 static int64_t tokens_of(const struct ap_graph *g)
 {
-	for (uint32_t i = 0; i < g->ninput; i++)
-		for (uint32_t k = i + 1; k < g->ninput; k++) {
-			const struct ap_tensor *a = &g->tensor[g->input[i]], *b = &g->tensor[g->input[k]];
+	for (ap_id i = 0; i < g->ntensor; i++)
+		for (ap_id k = i + 1; is_sequence(&g->tensor[i]) && k < g->ntensor; k++) {
+			const struct ap_tensor *a = &g->tensor[i], *b = &g->tensor[k];
 
-			if (is_sequence(a) && is_sequence(b) && a->shape.dim[1] == b->shape.dim[1])
+			if (is_sequence(b) && a->shape.dim[1] == b->shape.dim[1])
 				return a->shape.dim[1];
 		}
 	return 0;

@@ -20,7 +20,7 @@ struct ap_order {
 
 /*
  * Order i; NULL past the end:
- *   given  as the graph has them
+ *   given  as the graph has them (graph/canonical.h)
  *   need   as a walk from the ends of the graph, in their order, along the operands meets them: each
  *          operator right before the first that needs it
  *   depth  as a walk from the inputs meets them: after an operator those that it makes ready, and all
