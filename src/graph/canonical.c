@@ -10,7 +10,7 @@
 
 struct step { /* of a walk: a node and its next operand */
 	ap_id node;
-	uint16_t operand;
+	uint32_t operand; /* then what it runs behind */
 };
 
 struct keyed {
@@ -34,7 +34,7 @@ static ap_id producer(const struct ordering *o, ap_id tensor)
 	return o->l->tensors.v[tensor].t.producer;
 }
 
-/* Puts a node behind all that it needs, unless it is placed. */
+/* Puts a node behind all that it needs and all that it is said to run behind, unless it is placed. */
 static void walk(struct ordering *o, ap_id node)
 {
 	uint32_t depth = 0;
@@ -45,14 +45,16 @@ static void walk(struct ordering *o, ap_id node)
 		struct step *at = &o->path[depth - 1];
 		const struct ap_raw_node *n = &o->l->nodes.v[at->node];
 
-		if (at->operand == n->nin) {
+		if (at->operand == (uint32_t)n->nin + n->nafter) {
 			o->place[at->node] = o->n;
 			o->order[o->n++] = at->node;
 			depth--;
 		} else {
-			ap_id tensor = n->in[at->operand++], from = producer(o, tensor);
+			uint32_t k = at->operand++;
+			ap_id tensor = k < n->nin ? n->in[k] : n->after[k - n->nin];
+			ap_id from = producer(o, tensor);
 
-			if (from == AP_NONE && o->leaf[tensor] == AP_NONE)
+			if (k < n->nin && from == AP_NONE && o->leaf[tensor] == AP_NONE)
 				o->leaf[tensor] = o->nleaf++;
 			if (from != AP_NONE && o->place[from] == AP_NONE)
 				o->path[depth++] = (struct step){from, 0};
@@ -181,8 +183,8 @@ static uint32_t rank_rest(struct ordering *o, ap_id **left)
 		const struct ap_raw_node *raw = &o->l->nodes.v[o->l->order[i]];
 		uint32_t *own = &level[o->l->order[i]];
 
-		for (uint16_t k = 0; k < raw->nin; k++) {
-			ap_id from = producer(o, raw->in[k]);
+		for (uint32_t k = 0; k < (uint32_t)raw->nin + raw->nafter; k++) {
+			ap_id from = producer(o, k < raw->nin ? raw->in[k] : raw->after[k - raw->nin]);
 
 			if (from != AP_NONE && o->place[from] == AP_NONE && level[from] >= *own)
 				*own = level[from] + 1;
@@ -229,8 +231,8 @@ static void merge_rest(struct ordering *o, uint32_t reached)
 	for (uint32_t i = reached; i < o->n; i++) {
 		const struct ap_raw_node *raw = &o->l->nodes.v[o->order[i]];
 
-		for (uint16_t k = 0; k < raw->nin; k++) {
-			ap_id from = producer(o, raw->in[k]);
+		for (uint32_t k = 0; k < (uint32_t)raw->nin + raw->nafter; k++) {
+			ap_id from = producer(o, k < raw->nin ? raw->in[k] : raw->after[k - raw->nin]);
 			uint32_t place = from == AP_NONE ? AP_NONE : o->place[from];
 			uint32_t least = from == AP_NONE ? 0 : place < reached ? place + 1 : behind[place];
 

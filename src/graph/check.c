@@ -193,6 +193,13 @@ static void check_edge_known(struct ap_load *l)
 				ap_load_element(ap_jv_get(n->at, "inputs"), n->slot[k]), n->n.name,
 				"no tensor \"%s\"", ap_load_name(l, n->operand[k]));
 		}
+		for (uint16_t k = 0; k < n->nafter; k++) {
+			n->after[k] = ap_load_tensor(l, n->after_name[k]);
+			if (n->after[k] == AP_NONE && !l->incomplete)
+				ap_load_say(l, AP_CHECK_EDGE_KNOWN,
+					ap_load_element(ap_jv_get(n->at, "after"), k), n->n.name,
+					"no tensor \"%s\"", ap_load_name(l, n->after_name[k]));
+		}
 	}
 }
 
@@ -601,6 +608,17 @@ struct successors {
 	ap_id *edge;
 };
 
+/* What a node waits for, k from 0: operands, then what it runs behind; AP_NONE: nothing. */
+static ap_id waits_for(const struct ap_load *l, const struct ap_raw_node *n, uint32_t k)
+{
+	ap_id after;
+
+	if (k < n->nin)
+		return producer(l, n, (uint16_t)k);
+	after = n->after[k - n->nin];
+	return after == AP_NONE ? AP_NONE : l->tensors.v[after].t.producer;
+}
+
 /* Each operand slot is an edge; those of a producer ascend by consumer. O(nodes + slots). */
 static struct successors make_successors(struct ap_load *l)
 {
@@ -610,17 +628,17 @@ static struct successors make_successors(struct ap_load *l)
 	s.first = AP_NEW_N(l->ctx->scratch, uint32_t, s.n + 1);
 	at = AP_NEW_N(l->ctx->scratch, uint32_t, s.n + 1);
 	for (uint32_t i = 0; i < s.n; i++)
-		for (uint16_t k = 0; k < l->nodes.v[i].nin; k++)
-			if (producer(l, &l->nodes.v[i], k) != AP_NONE)
-				s.first[producer(l, &l->nodes.v[i], k) + 1]++;
+		for (uint32_t k = 0; k < (uint32_t)l->nodes.v[i].nin + l->nodes.v[i].nafter; k++)
+			if (waits_for(l, &l->nodes.v[i], k) != AP_NONE)
+				s.first[waits_for(l, &l->nodes.v[i], k) + 1]++;
 	for (uint32_t i = 0; i < s.n; i++)
 		s.first[i + 1] += s.first[i];
 	s.edge = AP_NEW_N(l->ctx->scratch, ap_id, s.first[s.n]);
 	memcpy(at, s.first, (s.n + 1) * sizeof *at);
 	for (uint32_t i = 0; i < s.n; i++)
-		for (uint16_t k = 0; k < l->nodes.v[i].nin; k++)
-			if (producer(l, &l->nodes.v[i], k) != AP_NONE)
-				s.edge[at[producer(l, &l->nodes.v[i], k)]++] = i;
+		for (uint32_t k = 0; k < (uint32_t)l->nodes.v[i].nin + l->nodes.v[i].nafter; k++)
+			if (waits_for(l, &l->nodes.v[i], k) != AP_NONE)
+				s.edge[at[waits_for(l, &l->nodes.v[i], k)]++] = i;
 	return s;
 }
 

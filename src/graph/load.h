@@ -32,6 +32,9 @@ struct ap_raw_node {
 	uint16_t nin, nout; /* operands given, results declared */
 	const char **operand; /* [nin] names */
 	uint16_t *slot; /* [nin] position in the file's list, which has null for omitted operands */
+	uint16_t nafter; /* results that it runs behind, whether or not it reads them */
+	const char **after_name; /* [nafter] */
+	ap_id *after; /* [nafter] AP_NONE if unknown */
 	ap_id *in, *out; /* in: AP_NONE if unknown; out: bound.nout, before binding nout */
 	bool sound;
 };

@@ -221,7 +221,7 @@ static void read_outputs(struct ap_load *l, const struct ap_jv *root)
 
 static const char *const op_keys[] = {"name", "type", "inputs", "outputs", "attrs", "cell",
 	"instance", "in_strategy", "out_strategy", "stage", "segment", "recompute", "cross_batch", "fusion",
-	"time_s", NULL};
+	"time_s", "after", NULL};
 
 static bool read_vector(struct ap_load *l, const struct ap_jv *v, uint8_t *rank, int32_t *cut,
 	const char *oper)
@@ -333,6 +333,30 @@ static bool read_operands(struct ap_load *l, const struct ap_jv *arr, struct ap_
 		n->operand[n->nin++] = ap_jv_str(v);
 	}
 	return sound;
+}
+
+/* Reads names of tensors that an operator runs behind. */
+static void read_after(struct ap_load *l, const struct ap_jv *op, struct ap_raw_node *n)
+{
+	const struct ap_jv *arr = NULL;
+	size_t count;
+
+	if (!ap_load_ok(l, ap_json_opt_arr(l->ctx, l->doc, op, "after", &arr)) || !arr)
+		return;
+	count = ap_jv_count(arr);
+	if (count > AP_MAX_OPERAND) {
+		ap_load_say(l, AP_CHECK_OPERATOR_INPUTS, arr, n->n.name,
+			"%zu tensors to run behind; at most %d are supported", count, AP_MAX_OPERAND);
+		return;
+	}
+	n->after_name = AP_NEW_N(l->ctx->arena, const char *, count);
+	n->after = AP_NEW_N(l->ctx->arena, ap_id, count);
+	for (const struct ap_jv *v = ap_jv_first(arr); v; v = ap_jv_next(v)) {
+		if (ap_jv_type(v) == AP_JSTRING)
+			n->after_name[n->nafter++] = ap_jv_str(v);
+		else
+			ap_load_say(l, AP_CHECK_KEY_TYPE, v, n->n.name, "expected the name of a tensor");
+	}
 }
 
 static void read_results(struct ap_load *l, const struct ap_jv *arr, struct ap_raw_node *n)
@@ -505,6 +529,7 @@ static void load_read_op(struct ap_load *l, const struct ap_jv *v)
 				n.n.attrs.n += read_attr(l, a, &n.n, &list[n.n.attrs.n]);
 		}
 		read_options(l, v, &n.n);
+		read_after(l, v, &n);
 	} else {
 		l->incomplete = true;
 	}

@@ -321,9 +321,9 @@ static void limit(const struct ap_experts *p, struct ap_model_op *op)
 }
 
 /* Tokens are moved to places of their experts and back, without products, and the weights of the answers
- * with them: where the narrow product reads what is weighted, nobody keeps the answers. *beside, unless
- * NULL: what the shared expert makes of them meanwhile; operators run in the order in which they are
- * added. */
+ * with them, ahead of all products: where the narrow product reads what is weighted, nobody keeps the answers. *beside, unless
+ * NULL: what the shared expert makes of them meanwhile: its wide products behind the dispatch and in front
+ * of the experts, its narrow one in front of the way back. */
 static ap_id moved_beside(const struct experts *l, const char *scope, const char *param, ap_id x,
 	ap_id *beside)
 {
@@ -343,6 +343,7 @@ static ap_id moved_beside(const struct experts *l, const char *scope, const char
 	struct ap_model_op weigh = there;
 	struct ap_shape column = AP_MODEL_SHAPE(l->dtype, l->batch, p->count, groups * places, 1);
 	bool limited = p->groups > p->groups_active;
+	uint32_t early, first;
 	ap_id weights, which = rate(l, router, param, x, &weights), y;
 
 	if (l->dtype != AP_FLOAT32)
@@ -359,14 +360,22 @@ static ap_id moved_beside(const struct experts *l, const char *scope, const char
 	weigh.in[0] = weights;
 	weigh.in[1] = which;
 	weights = ap_model_op_one(m, weigh, "weights.dealt", column);
-	if (beside)
+	early = first = ap_model_operators(m);
+	if (beside) {
 		*beside = shared_wide(l, aside, param, x);
+		first = ap_model_operators(m);
+	}
 	back.in[0] = experts(l, ap_model_scope(m, scope, "ffn-MoEFeedForward"),
 		ap_model_name(m, param, p->names->experts), y, weights);
 	back.in[1] = which;
-	if (beside)
+	ap_model_run_behind(m, early, weights);
+	if (beside) {
+		ap_model_run_behind(m, first, *beside);
 		*beside = shared_narrow(l, aside, param, x, *beside);
+	}
 	y = ap_model_op_one(m, back, "collected", l->tokens);
+	if (beside)
+		ap_model_run_behind(m, ap_model_operators(m) - 1, *beside);
 	return ap_model_reshape(m, scope, y, ap_model_shape(m, x), "collected.rows");
 }
 

@@ -22,6 +22,7 @@ struct node {
 	struct ap_model_op op;
 	const char *name;
 	ap_id first; /* id of the first result */
+	ap_id after; /* tensor that it runs behind; AP_NONE */
 };
 
 struct ap_model {
@@ -197,7 +198,7 @@ static const char *full_name(struct ap_model *m, const struct ap_model_op *op)
 
 ap_id ap_model_op(struct ap_model *m, const struct ap_model_op *op)
 {
-	struct node n = {*op, full_name(m, op), (ap_id)m->tensor.n};
+	struct node n = {*op, full_name(m, op), (ap_id)m->tensor.n, AP_NONE};
 
 	assert(op->nin && op->nout);
 	for (uint32_t i = 0; i < op->nin; i++)
@@ -207,6 +208,12 @@ ap_id ap_model_op(struct ap_model *m, const struct ap_model_op *op)
 		add_tensor(m, ap_arena_printf(m->arena, "%s%s", m->prefix, op->out[i].name),
 			RESULT, op->out[i].shape);
 	return n.first;
+}
+
+void ap_model_run_behind(struct ap_model *m, uint32_t node, ap_id tensor)
+{
+	assert(node < m->node.n && tensor < m->tensor.n);
+	m->node.v[node].after = tensor;
 }
 
 ap_id ap_model_op_one(struct ap_model *m, struct ap_model_op op, const char *name, struct ap_shape shape)
@@ -354,6 +361,8 @@ uint32_t ap_model_adapt(struct ap_model *m, int64_t rank, const char *const *tar
 		for (uint32_t k = 0; k < old[i].op.nin; k++)
 			if (old[i].op.in[k] != AP_NONE)
 				old[i].op.in[k] = now[old[i].op.in[k]];
+		if (old[i].after != AP_NONE)
+			old[i].after = now[old[i].after];
 		AP_PUSH(m->arena, m->node, old[i]);
 		for (size_t k = 0; prefix && k < ntarget; k++)
 			is |= is_target(last_part(prefix), targets[k]);
@@ -445,6 +454,12 @@ static void write_node(struct ap_jw *w, const struct ap_model *m, const struct n
 		write_tensor(w, &m->tensor.v[n->first + i]);
 	ap_jw_end(w);
 	write_attrs(w, &n->op);
+	if (n->after != AP_NONE) {
+		ap_jw_key(w, "after");
+		ap_jw_arr_flat(w);
+		ap_jw_str(w, m->tensor.v[n->after].name);
+		ap_jw_end(w);
+	}
 	ap_jw_end(w);
 }
 

@@ -87,6 +87,9 @@ struct ap_model_op {
 /* Adds an operator; returns the id of its first result; other results follow. */
 ap_id ap_model_op(struct ap_model *m, const struct ap_model_op *op);
 
+/* Operator `node`, by the count of operators added before it, runs behind the one that makes the tensor. */
+void ap_model_run_behind(struct ap_model *m, uint32_t node, ap_id tensor);
+
 /* Adds an operator with a single result, given here. */
 ap_id ap_model_op_one(struct ap_model *m, struct ap_model_op op, const char *name, struct ap_shape shape);
 
