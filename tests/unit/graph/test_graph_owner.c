@@ -51,7 +51,7 @@ START_LOOP_TEST(whatever_the_order, AP_COUNT(files))
 }
 END_TEST
 
-/* Two at the same depth: by name. One that reads it twice: its first operand. */
+/* Two at the same depth: the first that runs. One that reads it twice: its first operand. */
 START_TEST(ties)
 {
 	const struct ap_graph *g = load_ok(HEAD
