@@ -321,9 +321,9 @@ static void limit(const struct ap_experts *p, struct ap_model_op *op)
 }
 
 /* Tokens are moved to places of their experts and back, without products, and the weights of the answers
- * with them, ahead of all products: where the narrow product reads what is weighted, nobody keeps the answers. *beside, unless
- * NULL: what the shared expert makes of them meanwhile: its wide products behind the dispatch and in front
- * of the experts, its narrow one in front of the way back. */
+ * with them, ahead of all products: where the narrow product reads what is weighted, nobody keeps the
+ * answers. *beside, unless NULL: what the shared expert makes of them meanwhile: its wide products behind
+ * the dispatch and in front of the experts, its narrow one in front of the way back. */
 static ap_id moved_beside(const struct experts *l, const char *scope, const char *param, ap_id x,
 	ap_id *beside)
 {
