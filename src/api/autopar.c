@@ -633,7 +633,7 @@ static enum ap_status write_memory(struct reading *r)
 		if (json)
 			ap_emit_summary_json(&p->planning.plan, NULL, ap_str_take, &r->text);
 		else
-			ap_emit_summary(&p->planning.plan, NULL, &r->text);
+			ap_emit_summary(&p->ctx, &p->planning.plan, NULL, p->set.verbose, &r->text);
 		return AP_OK;
 	}
 	if (!row)

@@ -423,7 +423,7 @@ static enum ap_status write_all(struct writing *w)
 	if (set->json)
 		ap_emit_summary_json(w->made->plan, w->made->tries, ap_str_take, &summary);
 	else if (!set->quiet)
-		ap_emit_summary(w->made->plan, w->made->tries, &summary);
+		ap_emit_summary(w->to->ctx, w->made->plan, w->made->tries, set->verbose, &summary);
 	if (!taken && summary.len)
 		AP_TRY(ap_out_text(w->to, summary.s, summary.len));
 	AP_TRY(ap_out_commit(w->to));

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/summary.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "base/diag.h"
 #include "base/json_write.h"
+#include "base/name_fold.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "base/vec.h"
 #include "plan/terms.h"
 #include "planfile/plan_json.h"
 #include "problem/problem.h"
+#include "rule/op.h"
 
 enum { TOP = 5 }; /* lines of a table */
 
@@ -83,6 +90,19 @@ void ap_summary_percent(struct ap_str *out, double part, double whole)
 	ap_str_add(out, " %");
 }
 
+/* Adds "1.03", "12.3" or "123": the digits that matter. */
+static void add_ratio(struct ap_str *out, double v)
+{
+	int64_t hundredths = llrint(fmin(fabs(v), 1e15) * 100);
+
+	if (hundredths >= 10000)
+		ap_str_addf(out, "%" PRId64, (hundredths + 50) / 100);
+	else if (hundredths >= 1000)
+		add_tenths(out, v);
+	else
+		ap_str_addf(out, "%" PRId64 ".%02" PRId64, hundredths / 100, hundredths % 100);
+}
+
 /* Adds a line "name    text". */
 static void line(struct ap_str *out, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -98,11 +118,98 @@ static void line(struct ap_str *out, const char *name, const char *fmt, ...)
 	ap_str_addc(out, '\n');
 }
 
-static void line_seconds(struct ap_str *out, const char *name, double s)
+/* Adds text at the end of a column. */
+static void add_right(struct ap_str *out, int width, const char *text)
+{
+	ap_str_addf(out, "  %*s", width, text);
+}
+
+/* Adds "12.3" at the end of a column. */
+static void add_right_tenths(struct ap_str *out, int width, double v)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, out->arena);
+	add_tenths(&text, v);
+	add_right(out, width, text.s);
+}
+
+/* Adds a line of seconds, and their share of the step, 0: without one. */
+static void line_share(struct ap_str *out, const char *name, double s, double step_s)
 {
 	char buf[32];
 
-	line(out, name, "%10s", ap_format_seconds(s, buf));
+	ap_str_addf(out, "%-18s%10s", name, ap_format_seconds(s, buf));
+	if (step_s > 0)
+		add_right_tenths(out, 5, 100 * s / step_s);
+	ap_str_add(out, step_s > 0 ? " %\n" : "\n");
+}
+
+/* Adds the step as a bar: what is computed, waited for and updated, in the order of the lines below it. */
+static void add_bar(struct ap_str *out, const struct ap_prediction *t)
+{
+	enum { WIDTH = 50 };
+	const struct {
+		double s;
+		char c;
+	} part[] = {{t->compute_s, '#'}, {t->exposed_communication_s, '='}, {t->bubble_s, '.'},
+		{t->optimizer_s, '+'}};
+	double sum_s = 0;
+	int at = 0;
+
+	if (!(t->step_time_s > 0))
+		return;
+	ap_str_addf(out, "%-18s[", "");
+	for (size_t i = 0; i < AP_COUNT(part); i++)
+		for (sum_s += part[i].s; at < WIDTH && at + 0.5 <= WIDTH * sum_s / t->step_time_s; at++)
+			ap_str_addc(out, part[i].c);
+	ap_str_addf(out, "%*s] # compute, = exposed communication%s, + optimizer\n", WIDTH - at, "",
+		t->bubble_s > 0 ? ", . bubble" : "");
+}
+
+struct work {
+	const char *family;
+	double s;
+};
+
+static int by_seconds(const void *a, const void *b)
+{
+	const struct work *x = a, *y = b;
+
+	return x->s != y->s ? (x->s > y->s ? -1 : 1) : strcmp(x->family, y->family);
+}
+
+/* Adds how kernels' time is shared by families of operators that have a hundredth of it or more: "matrix products
+ * 61.2 %, norms 9.0 %". */
+static void add_work(struct ap_str *out, const struct ap_plan *p)
+{
+	enum { MOST = 16 };
+	struct work work[MOST];
+	double all_s = 0;
+	int n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		double s = p->op[i].cost.forward_s + p->op[i].cost.backward_s;
+		const char *family = ap_op_family(p->graph->node[i].bound.row);
+		int w = 0;
+
+		while (w < n && work[w].family != family)
+			w++;
+		assert(w < MOST);
+		if (w == n)
+			work[n++] = (struct work){.family = family};
+		work[w].s += s;
+		all_s += s;
+	}
+	if (!(all_s > 0))
+		return;
+	qsort(work, (size_t)n, sizeof *work, by_seconds);
+	ap_str_addf(out, "%-18s", "    of kernels");
+	for (int w = 0; w < n && work[w].s >= all_s / 100; w++) {
+		ap_str_addf(out, "%s%s ", w ? ", " : "", work[w].family);
+		ap_summary_percent(out, work[w].s, all_s);
+	}
+	ap_str_addc(out, '\n');
 }
 
 /* How the stages were found. */
@@ -168,10 +275,20 @@ static void add_recompute(struct ap_str *out, const struct ap_plan_recompute *r)
 	ap_str_addf(out, " of %s\n", r->layers);
 }
 
+static void add_certificate(struct ap_str *out, const struct ap_certificate *c)
+{
+	char buf[32];
+
+	if (c && c->proven)
+		line(out, "certificate", "%s finds the same optimum", c->engine);
+	else if (c)
+		line(out, "certificate", "none within the limit; %s proves a bound of %s", c->engine,
+			ap_format_seconds(c->lower_bound, buf));
+}
+
 static void add_search(struct ap_str *out, const struct ap_plan *p)
 {
 	const struct ap_search_info *s = &p->search;
-	const struct ap_certificate *c = s->certificate;
 	char buf[32];
 
 	ap_str_addf(out, "%-18s%10s", "objective", ap_format_seconds(s->objective_s, buf));
@@ -180,19 +297,16 @@ static void add_search(struct ap_str *out, const struct ap_plan *p)
 		return;
 	}
 	if (s->lower_bound_s > 0) {
-		ap_str_addf(out, ", bound %s, gap ", ap_format_seconds(s->lower_bound_s, buf));
+		ap_str_addf(out, ", bound %s, ", ap_format_seconds(s->lower_bound_s, buf));
 		ap_summary_percent(out, s->gap, 1);
+		ap_str_add(out, " above it");
 	}
 	ap_str_addf(out, " (%s, %s%s", s->mode, ap_plan_status_name(s->status),
 		s->complete ? "" : ", incomplete");
 	if (s->status == AP_PLAN_FEASIBLE && s->ended)
 		ap_str_addf(out, ", ended by %s", s->ended);
 	ap_str_add(out, ")\n");
-	if (c && c->proven)
-		line(out, "certificate", "%s finds the same optimum", c->engine);
-	else if (c)
-		line(out, "certificate", "none within the limit; %s proves a bound of %s", c->engine,
-			ap_format_seconds(c->lower_bound, buf));
+	add_certificate(out, s->certificate);
 }
 
 /* How far the step may be from the shortest one, of plans with these settings. */
@@ -208,9 +322,9 @@ static void add_bound(struct ap_str *out, const struct ap_plan *p)
 		ap_str_addf(out, "%-18s%10s no bound of the step is known\n", "  bound", "open:");
 		return;
 	}
-	ap_str_addf(out, "%-18s%10s, gap ", "  bound", ap_format_seconds(s->step_bound_s, buf));
+	ap_str_addf(out, "%-18s%10s, the step is ", "  bound", ap_format_seconds(s->step_bound_s, buf));
 	ap_summary_percent(out, s->step_gap, 1);
-	ap_str_addf(out, "%s, for %" PRId64 " micro-batch%s and %" PRIu32 " stage%s, as given\n",
+	ap_str_addf(out, " above it%s, for %" PRId64 " micro-batch%s and %" PRIu32 " stage%s, as given\n",
 		s->step_status == AP_STEP_PROVEN ? ", proven by this cost model" : "", micro,
 		micro == 1 ? "" : "es", p->nstage, p->nstage == 1 ? "" : "s");
 }
@@ -246,12 +360,14 @@ static void add_times(struct ap_str *out, const struct ap_plan *p)
 	}
 	ap_str_addc(out, '\n');
 	add_bound(out, p);
-	line_seconds(out, "  compute", t->compute_s);
-	line_seconds(out, "  communication", t->communication_s);
-	line_seconds(out, "    exposed", t->exposed_communication_s);
+	add_bar(out, t);
+	line_share(out, "  compute", t->compute_s, t->step_time_s);
+	add_work(out, p);
+	line_share(out, "  communication", t->communication_s, 0);
+	line_share(out, "    exposed", t->exposed_communication_s, t->step_time_s);
 	if (t->bubble_s > 0)
-		line_seconds(out, "  bubble", t->bubble_s);
-	line_seconds(out, "  optimizer", t->optimizer_s);
+		line_share(out, "  bubble", t->bubble_s, t->step_time_s);
+	line_share(out, "  optimizer", t->optimizer_s, t->step_time_s);
 	add_measured(out, p);
 }
 
@@ -376,7 +492,7 @@ static void add_baselines(struct ap_str *out, const struct ap_plan *p)
 		}
 		ap_str_addf(out, "%10s, ", ap_format_seconds(b->step_time_s, buf));
 		if (p->prediction.step_time_s > 0) {
-			add_tenths(out, b->step_time_s / p->prediction.step_time_s);
+			add_ratio(out, b->step_time_s / p->prediction.step_time_s);
 			ap_str_add(out, " times the plan's, ");
 		}
 		ap_str_addf(out, "%s%s", ap_format_bytes(b->memory_bytes, buf),
@@ -424,6 +540,8 @@ static const char *cut_text(struct ap_arena *a, const struct ap_layout *l)
 {
 	struct ap_str text;
 
+	if (!l)
+		return "";
 	ap_str_init(&text, a);
 	ap_str_addc(&text, '[');
 	for (int d = 0; d < l->rank; d++)
@@ -432,43 +550,101 @@ static const char *cut_text(struct ap_arena *a, const struct ap_layout *l)
 	return text.s;
 }
 
-/* Adds a table with names last, as they vary in width. */
-static void add_operators(struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
+struct folded { /* operators, or redistributions, that are alike but for numbers in their names */
+	const struct ap_name_fold *fold;
+	uint32_t first; /* of the plan */
+	double time_s; /* of all, in a step */
+};
+
+static int by_time(const void *a, const void *b)
 {
-	uint32_t best[TOP], n = top_operators(p, best);
-	char buf[32];
+	const struct folded *x = a, *y = b;
 
-	if (n)
-		ap_str_add(out, "\nmost expensive operators, time per step:\n");
-	for (uint32_t i = 0; i < n; i++) {
-		const struct ap_node *node = &p->graph->node[best[i]];
-		const struct ap_plan_op *op = &p->op[best[i]];
-
-		ap_str_addf(out, "%10s  ", ap_format_seconds(ap_plan_op_time_s(&op->cost), buf));
-		ap_str_addf(out, "%-10s  %-20s  ",
-			node->bound.nout ? cut_text(out->arena, &op->out[0]) : "", node->type);
-		if (*node->cell)
-			ap_str_addf(out, "%s/", ap_diag_name(names, node->cell));
-		ap_str_addf(out, "%s\n", ap_diag_name(names, ap_short_name(node->name)));
-	}
+	if (x->time_s != y->time_s)
+		return x->time_s > y->time_s ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void add_moves(struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
+/* Folds n items with these times, and sorts them, the longest first. Returns how many there are. */
+static uint32_t fold(struct ap_ctx *ctx, uint32_t n, const struct ap_name_item *item, const double *time_s,
+	struct folded **out)
 {
-	uint32_t best[TOP], n = top_moves(p, best);
+	const struct ap_name_fold *f;
+	uint32_t nfold = ap_name_folds(ctx, n, item, &f);
+	struct folded *sorted = AP_NEW_N(ctx->scratch, struct folded, nfold);
+
+	for (uint32_t i = 0; i < nfold; i++) {
+		sorted[i] = (struct folded){.fold = &f[i], .first = f[i].item[0]};
+		for (uint32_t j = 0; j < f[i].n; j++)
+			sorted[i].time_s += time_s[f[i].item[j]];
+	}
+	if (nfold > 1)
+		qsort(sorted, nfold, sizeof *sorted, by_time);
+	*out = sorted;
+	return nfold;
+}
+
+/* Adds "    456 ms   27.3 %  x 40    ": of how many, and their share of all. */
+static void add_folded(struct ap_str *out, const struct folded *f, double all_s)
+{
 	char buf[32];
 
-	if (n)
-		ap_str_add(out, "\nmost expensive redistributions, time per step:\n");
-	for (uint32_t i = 0; i < n; i++) {
-		const struct ap_plan_move *m = &p->move[best[i]];
+	ap_str_addf(out, "%10s", ap_format_seconds(f->time_s, buf));
+	add_right_tenths(out, 4, 100 * f->time_s / all_s);
+	snprintf(buf, sizeof buf, "x %" PRIu32, f->fold->n);
+	ap_str_addf(out, " %%  %-6s  ", f->fold->n > 1 ? buf : "");
+}
 
-		ap_str_addf(out, "%10s  %-10s  ", ap_format_seconds(ap_plan_move_time_s(m), buf),
-			cut_text(out->arena, &m->a));
-		ap_str_addf(out, "-> %-10s  %10s  %s\n", cut_text(out->arena, &m->b),
-			ap_format_bytes(m->cost.bytes, buf),
-			ap_diag_name(names, p->graph->tensor[m->tensor].name));
+/* Adds tables with names last, as they vary in width, of what takes the most time of all that operators and
+ * redistributions take. */
+static void add_longest(struct ap_ctx *ctx, struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	uint32_t n = p->graph->nnode, most = n > p->nmove ? n : p->nmove, nfold;
+	struct ap_name_item *item = AP_NEW_N(ctx->scratch, struct ap_name_item, most);
+	double *time_s = AP_NEW_N(ctx->scratch, double, most), all_s = 0;
+	struct folded *f;
+	char buf[32];
+
+	for (uint32_t i = 0; i < n; i++)
+		all_s += ap_plan_op_time_s(&p->op[i].cost);
+	for (uint32_t i = 0; i < p->nmove; i++)
+		all_s += ap_plan_move_time_s(&p->move[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_node *node = &p->graph->node[i];
+
+		time_s[i] = ap_plan_op_time_s(&p->op[i].cost);
+		item[i] = (struct ap_name_item){
+			.name = ap_arena_printf(ctx->scratch, "%s%s%s", node->cell, *node->cell ? "/" : "",
+				ap_short_name(node->name)),
+			.same = ap_arena_printf(ctx->scratch, "%-10s  %-20s  ",
+				cut_text(ctx->scratch, node->bound.nout ? &p->op[i].out[0] : NULL), node->type)};
 	}
+	nfold = fold(ctx, n, item, time_s, &f);
+	for (uint32_t i = 0; i < nfold && i < TOP && f[i].time_s > 0; i++) {
+		if (i == 0)
+			ap_str_add(out, "\nmost expensive operators, time per step and share of all:\n");
+		add_folded(out, &f[i], all_s);
+		ap_str_addf(out, "%s%s\n", item[f[i].first].same, ap_diag_name(names, f[i].fold->name));
+	}
+	for (uint32_t i = 0; i < p->nmove; i++) {
+		const struct ap_plan_move *m = &p->move[i];
+
+		time_s[i] = ap_plan_move_time_s(m);
+		item[i].name = p->graph->tensor[m->tensor].name;
+		item[i].same = ap_arena_printf(ctx->scratch, "%-10s  -> %-10s  %10s  ",
+			cut_text(ctx->scratch, &m->a), cut_text(ctx->scratch, &m->b),
+			ap_format_bytes(m->cost.bytes, buf));
+	}
+	nfold = fold(ctx, p->nmove, item, time_s, &f);
+	for (uint32_t i = 0; i < nfold && i < TOP && f[i].time_s > 0; i++) {
+		if (i == 0)
+			ap_str_add(out, "\nmost expensive redistributions, time per step and share of all, bytes "
+				"of each:\n");
+		add_folded(out, &f[i], all_s);
+		ap_str_addf(out, "%s%s\n", item[f[i].first].same, ap_diag_name(names, f[i].fold->name));
+	}
+	ap_arena_release(ctx->scratch, mark);
 }
 
 static void add_tries(struct ap_str *out, const struct ap_tries *tries)
@@ -500,22 +676,6 @@ static void add_more(struct ap_str *out, double s, double of_s)
 {
 	ap_str_addc(out, '+');
 	ap_summary_percent(out, s - of_s, of_s);
-}
-
-/* Adds text at the end of a column. */
-static void add_right(struct ap_str *out, int width, const char *text)
-{
-	ap_str_addf(out, "  %*s", width, text);
-}
-
-/* Adds "12.3" at the end of a column. */
-static void add_right_tenths(struct ap_str *out, int width, double v)
-{
-	struct ap_str text;
-
-	ap_str_init(&text, out->arena);
-	add_tenths(&text, v);
-	add_right(out, width, text.s);
 }
 
 /* Machines, and what training takes on them. */
@@ -593,7 +753,7 @@ static void add_speed(struct ap_str *out, const struct ap_plan *p)
 		ap_str_addf(out, "no %s below %s, gap ", j->least_hybrid_s > 0 ? "plan" : "combination",
 			ap_format_seconds(j->bound_s, buf));
 		ap_summary_percent(out, step_s - j->bound_s, step_s);
-		ap_str_add(out, "; ");
+		ap_str_add(out, " of the step; ");
 	}
 	if (j->least_hybrid_s > 0)
 		ap_str_addf(out, "no hybrid below %s; ", ap_format_seconds(j->least_hybrid_s, buf));
@@ -699,13 +859,56 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 	ap_str_addc(out, '\n');
 }
 
-void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, struct ap_str *out)
+/* Adds in a line what to make of it: how the plan compares to those that come to mind, or whether a given one
+ * fits. */
+static void add_verdict(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_search_info *s = &p->search;
+	double step_s = p->prediction.step_time_s;
+	bool fits = p->prediction.memory.total <= p->capacity_bytes;
+	const struct ap_baseline *best = NULL;
+
+	if (p->joint || !(step_s > 0))
+		return;
+	ap_str_addf(out, "%-18s", "verdict");
+	if (s->status == AP_PLAN_GIVEN || !fits) {
+		ap_str_add(out, fits ? "fits, with " : "does not fit: needs ");
+		ap_summary_percent(out, (double)p->prediction.memory.total, (double)p->capacity_bytes);
+		ap_str_add(out, fits ? " of the memory filled\n" : " of the memory\n");
+		return;
+	}
+	for (uint32_t i = 0; i < p->nbaseline; i++)
+		if (p->baseline[i].applicable && p->baseline[i].fits &&
+			(!best || p->baseline[i].step_time_s < best->step_time_s))
+			best = &p->baseline[i];
+	if (!best) {
+		ap_str_add(out, "fits, as no plain hybrid does");
+	} else if (best->step_time_s <= step_s) {
+		ap_str_addf(out, "as fast as %s; nothing %s faster", best->name,
+			s->step_status == AP_STEP_PROVEN ? "is" : "was found to be");
+	} else {
+		ap_summary_percent(out, best->step_time_s - step_s, best->step_time_s);
+		ap_str_addf(out, " less time than %s, the best of the plans tried first", best->name);
+	}
+	if (s->step_status == AP_STEP_BOUNDED) {
+		ap_str_add(out, "; at most ");
+		ap_summary_percent(out, s->step_gap, 1);
+		ap_str_add(out, " above the shortest step");
+	} else if (s->step_status == AP_STEP_PROVEN && best && best->step_time_s > step_s) {
+		ap_str_add(out, "; nothing is faster");
+	}
+	ap_str_addc(out, '\n');
+}
+
+void ap_emit_summary(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_tries *tries, bool verbose,
+	struct ap_str *out)
 {
 	const struct ap_machine *m = p->machine;
 	struct ap_diag *names = ap_diag_create(out->arena, false);
 	uint32_t pinned = ap_plan_pinned(p);
 
 	add_joint(out, p);
+	add_verdict(out, p);
 	line(out, "graph", "%s: %" PRIu32 " operators, %" PRIu32 " parameters in use",
 		ap_diag_name(names, p->graph->name), p->graph->nnode, p->nparam);
 	line(out, "devices", "%" PRIu32 " x %s on %" PRIu32 " server%s", m->total, m->chip->name,
@@ -715,7 +918,10 @@ void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, stru
 	add_pipeline(out, p);
 	add_recompute(out, p->recompute);
 	add_times(out, p);
-	add_search(out, p);
+	if (verbose)
+		add_search(out, p);
+	else
+		add_certificate(out, p->search.certificate);
 	add_memory(out, p);
 	ap_summary_route(out, p);
 	add_baselines(out, p);
@@ -723,8 +929,7 @@ void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, stru
 		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
 		pinned, p->graph->nnode - pinned);
 	add_stages(out, p);
-	add_operators(out, p, names);
-	add_moves(out, p, names);
+	add_longest(ctx, out, p, names);
 	ap_summary_differs(out, p);
 	if (tries)
 		add_tries(out, tries);

@@ -23,11 +23,12 @@ struct ap_tries {
 	const struct ap_tried *v;
 };
 
-/* The summary as text (devices, search status, objective and bound, step time, memory against
- * capacity by kind, gain over baselines, operators not pinned by the checkpoint, most expensive
- * operators and redistributions), and as one JSON object for --json. tries: the combinations of settings of
- * which p is one; NULL: there were no others. */
-void ap_emit_summary(const struct ap_plan *p, const struct ap_tries *tries, struct ap_str *out);
+/* The summary as text (what to make of the plan, devices, step time with its bound and what takes it, memory
+ * against capacity by kind, baselines, operators not pinned by the checkpoint, most expensive operators and
+ * redistributions, of which layers are folded), and as one JSON object for --json. tries: the combinations of
+ * settings of which p is one; NULL: there were no others. verbose: the objective of the search, too. */
+void ap_emit_summary(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_tries *tries, bool verbose,
+	struct ap_str *out);
 void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries, ap_write_fn *write,
 	void *user);
 

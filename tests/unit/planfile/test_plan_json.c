@@ -372,41 +372,53 @@ static void set_figures(struct made *m)
 START_TEST(summary_for_people)
 {
 	static const char text[] =
+		"verdict           33.3 % less time than data parallel, the best of the plans tried first; at most "
+		"25.0 % above the shortest step\n"
 		"graph             pair: 4 operators, 3 parameters in use\n"
 		"devices           8 x ascend910a on 2 servers\n"
 		"step time            2.00 ms, 8000.0 samples/s\n"
-		"  bound              1.60 ms, gap 25.0 %, for 1 micro-batch and 1 stage, as given\n"
-		"  compute            1.00 ms\n"
+		"  bound              1.60 ms, the step is 25.0 % above it, for 1 micro-batch and 1 stage, as given\n"
+		"                  [#########################=============++++++++++++] # compute, = exposed "
+		"communication, + optimizer\n"
+		"  compute            1.00 ms   50.0 %\n"
+		"    of kernels    matrix products 50.0 %, reductions and running results 50.0 %\n"
 		"  communication       700 us\n"
-		"    exposed           500 us\n"
-		"  optimizer           500 us\n"
+		"    exposed           500 us   25.0 %\n"
+		"  optimizer           500 us   25.0 %\n"
 		"  error              unknown: no measured step of mindspore is known\n"
-		"objective            1.50 ms, bound 1.20 ms, gap 25.0 % "
+		"objective            1.50 ms, bound 1.20 ms, 25.0 % above it "
 		"(dynamic_programming, feasible)\n"
 		"memory              1.50 GiB of 4.00 GiB usable on a device, 37.5 %\n"
 		"  weights           1.00 GiB\n"
 		"  activations        512 MiB\n"
-		"data parallel        3.00 ms, 1.5 times the plan's, 1.00 MiB, 50.0 % above the bound\n"
+		"data parallel        3.00 ms, 1.50 times the plan's, 1.00 MiB, 50.0 % above the bound\n"
 		"other                      -  no batch\n"
 		"checkpoint        pins 3 operators; 1 it cannot pin (no trainable parameter)\n"
-		"\nmost expensive operators, time per step:\n"
-		"   4.00 ms  [2,4]       MatMul                mlp/up\n"
-		"   3.00 ms  []          ReduceMean            loss\n"
-		"   2.00 ms  [2,1]       MatMul                mlp/down\n"
-		"\nmost expensive redistributions, time per step:\n"
-		"   3.00 us  [2,1]       -> [8,1]         3.00 MiB  y\n";
+		"\nmost expensive operators, time per step and share of all:\n"
+		"   4.00 ms  44.4 %          [2,4]       MatMul                mlp/up\n"
+		"   3.00 ms  33.3 %          []          ReduceMean            loss\n"
+		"   2.00 ms  22.2 %          [2,1]       MatMul                mlp/down\n"
+		"\nmost expensive redistributions, time per step and share of all, bytes of each:\n"
+		"   3.00 us   0.0 %          [2,1]       -> [8,1]         3.00 MiB  y\n";
 	struct ap_str s;
 	struct made m;
 
 	make(&m, 1);
 	set_figures(&m);
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, NULL, &s);
+	ap_emit_summary(&m.f.ctx, &m.plan, NULL, true, &s);
 	ck_assert_str_eq(s.s, text);
+	s = new_str(&m.f.ctx);
+	ap_emit_summary(&m.f.ctx, &m.plan, NULL, false, &s);
+	ck_assert_ptr_null(strstr(s.s, "objective"));
+	m.plan.search.step_status = AP_STEP_PROVEN;
+	s = new_str(&m.f.ctx);
+	ap_emit_summary(&m.f.ctx, &m.plan, NULL, false, &s);
+	ck_assert_ptr_nonnull(strstr(s.s, "tried first; nothing is faster\n"));
 	m.plan.capacity_bytes = 1 << 30;
 	m.plan.search.status = AP_PLAN_GIVEN;
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, NULL, &s);
+	ap_emit_summary(&m.f.ctx, &m.plan, NULL, true, &s);
 	ck_assert_ptr_nonnull(strstr(s.s, "150.0 %: DOES NOT FIT\n"));
 	ck_assert_ptr_null(strstr(s.s, "bound"));
 	fixture_close(&m.f);

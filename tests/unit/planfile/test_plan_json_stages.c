@@ -249,15 +249,20 @@ static void set_figures(struct made *m)
 START_TEST(summary_of_a_pipeline)
 {
 	static const char head[] =
+		"verdict           fits, with 50.0 % of the memory filled\n"
 		"graph             pipe: 6 operators, 3 parameters in use\n"
 		"devices           8 x ascend910a on 1 server\n"
 		"pipeline          2 stages of 4 devices, 1f1b, 4 micro-batches, bubble 25.0 %\n"
 		"step time            20.0 ms\n"
-		"  compute            10.0 ms\n"
+		"                  [#########################=====.............++     ] # compute, = exposed "
+		"communication, . bubble, + optimizer\n"
+		"  compute            10.0 ms   50.0 %\n"
+		"    of kernels    matrix products 75.8 %, element by element 12.1 %, reductions and running "
+		"results 12.1 %\n"
 		"  communication      4.00 ms\n"
-		"    exposed          2.00 ms\n"
-		"  bubble             5.00 ms\n"
-		"  optimizer          1.00 ms\n"
+		"    exposed          2.00 ms   10.0 %\n"
+		"  bubble             5.00 ms   25.0 %\n"
+		"  optimizer          1.00 ms    5.0 %\n"
 		"  error              unknown: no measured step of mindspore is known\n"
 		"objective            30.0 ms (given)\n"
 		"memory              4.00 MiB of 8.00 MiB usable on a device of stage 1, 50.0 %\n"
@@ -277,7 +282,7 @@ START_TEST(summary_of_a_pipeline)
 	make(&m);
 	set_figures(&m);
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, NULL, &s);
+	ap_emit_summary(&m.f.ctx, &m.plan, NULL, true, &s);
 	ck_assert_uint_gt(s.len, sizeof head);
 	s.s[sizeof head - 1] = '\0';
 	ck_assert_str_eq(s.s, head);
@@ -310,11 +315,11 @@ END_TEST
 START_TEST(many_baselines)
 {
 	static const char lines[] =
-		"d                    2.00 ms, 0.1 times the plan's, 1.00 MiB\n"
-		"a_name_that_is_long    3.00 ms, 0.2 times the plan's, 1.00 MiB\n"
-		"a                    5.00 ms, 0.2 times the plan's, 1.00 MiB\n"
-		"g                    1.00 ms, 0.0 times the plan's, 1.00 GiB (does not fit)\n"
-		"f                    4.00 ms, 0.2 times the plan's, 1.00 GiB (does not fit)\n"
+		"d                    2.00 ms, 0.10 times the plan's, 1.00 MiB\n"
+		"a_name_that_is_long    3.00 ms, 0.15 times the plan's, 1.00 MiB\n"
+		"a                    5.00 ms, 0.25 times the plan's, 1.00 MiB\n"
+		"g                    1.00 ms, 0.05 times the plan's, 1.00 GiB (does not fit)\n"
+		"f                    4.00 ms, 0.20 times the plan's, 1.00 GiB (does not fit)\n"
 		"                         and 2 more, which --plan-out lists\n";
 	static const struct ap_baseline baselines[] = {
 		{"a", true, NULL, 0.005, 0.005, 1 << 20, true},
@@ -333,7 +338,7 @@ START_TEST(many_baselines)
 	m.plan.nbaseline = AP_COUNT(baselines);
 	m.plan.baseline = baselines;
 	s = new_str(&m.f.ctx);
-	ap_emit_summary(&m.plan, NULL, &s);
+	ap_emit_summary(&m.f.ctx, &m.plan, NULL, true, &s);
 	ck_assert_msg(strstr(s.s, lines) != NULL, "%s", s.s);
 	fixture_close(&m.f);
 }
