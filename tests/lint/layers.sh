@@ -13,6 +13,7 @@ base base autopar
 rule rule base
 hw hw base
 problem problem base
+runlog runlog base
 graph graph rule base
 import import graph rule base
 model model rule base
@@ -34,9 +35,9 @@ ckpt ckpt plan cost shard graph hw rule base
 planfile planfile ckpt plan route pipeline search problem cost shard graph hw rule base autopar
 diff diff planfile cost shard graph hw base
 draw draw planfile plan shard graph rule hw base
-report report planfile plan route pipeline problem graph hw rule base autopar
-bundle bundle report planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
-api api bundle report draw diff planfile ckpt decision drive plan route hybrid partition pipeline search table problem cost shard import model graph hw rule base autopar
+report report runlog planfile plan route pipeline problem graph hw rule base autopar
+bundle bundle report runlog planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
+api api runlog bundle report draw diff planfile ckpt decision drive plan route hybrid partition pipeline search table problem cost shard import model graph hw rule base autopar
 cli cli api base autopar
 '
 
