@@ -274,9 +274,19 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	return *out ? AP_OK : no_chip(ctx, chip_info);
 }
 
+/* The profile that the settings name, or that of the executor. */
+static enum ap_status input_software(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_software **out)
+{
+	return ap_software_get(ctx, set->software ? set->software
+		: ap_route_at((size_t)set->executor)->software, out);
+}
+
 static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, struct ap_inputs *in)
 {
+	const struct ap_software *software;
+
 	if (src->machine) {
 		in->machine = src->machine;
 		in->topo = in->machine->topo;
@@ -295,7 +305,8 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 		AP_TRY(make_topo(ctx, set, in->chip, &in->topo));
 	AP_TRY(ap_settings_fit_devices(ctx, set, in->topo->ndev));
 	AP_TRY(ap_hccl_check(ctx, in->topo, in->chip->hccl, !set->hccl_rules));
-	return ap_machine_make(ctx, in->topo, in->chip, &in->machine);
+	AP_TRY(input_software(ctx, set, &software));
+	return ap_machine_make(ctx, in->topo, ap_chip_driven(ctx->arena, in->chip, software), &in->machine);
 }
 
 /* Refuses products in 8 bits on a chip without; names those with. */
@@ -510,15 +521,13 @@ static enum ap_status check_micro_batches(struct ap_ctx *ctx, const struct ap_se
 enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_json *doc,
 	const struct ap_graph *g, struct ap_step *step)
 {
-	const struct ap_route *route = ap_route_at((size_t)set->executor);
-
 	*step = (struct ap_step)AP_STEP_DEFAULT;
 	assign(ctx->arena, set, step);
 	AP_TRY(ap_recompute_parse(ctx, ap_setting_said(ctx, set, AP_SET_recompute), set->recompute, step));
 	if (step->training)
 		AP_TRY(load_optimizer(ctx, set, doc, g, &step->optimizer));
 	AP_TRY(check_micro_batches(ctx, set, g));
-	AP_TRY(ap_software_get(ctx, set->software ? set->software : route->software, &step->software));
+	AP_TRY(input_software(ctx, set, &step->software));
 	if (set->master_dtype >= 0) {
 		struct ap_software *own = AP_NEW(ctx->arena, struct ap_software);
 

@@ -2,6 +2,7 @@
 /* Finds profiles by name: built in, or in files. */
 #include "hw/chip.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -423,6 +424,37 @@ static enum ap_status get_chains(struct ap_ctx *ctx, const struct ap_json *doc, 
 		out->chains |= 1u << i;
 	}
 	return AP_OK;
+}
+
+const struct ap_chip *ap_chip_driven(struct ap_arena *arena, const struct ap_chip *chip,
+	const struct ap_software *software)
+{
+	double kernels = software->kernel_slowdown, collectives = software->collective_slowdown;
+	struct ap_chip *c;
+
+	if (!(kernels > 1 || kernels < 1 || collectives > 1 || collectives < 1))
+		return chip;
+	c = ap_arena_memdup(arena, chip, sizeof *chip);
+	for (int u = 0; u < AP_UNIT_COUNT; u++)
+		c->fixed_s[u] *= kernels;
+	c->matmul_efficiency /= kernels;
+	c->matmul_float8_efficiency /= kernels;
+	c->vector_efficiency /= kernels;
+	c->memory_efficiency /= kernels;
+	for (int k = 0; k < AP_ATTENTION_COUNT; k++) {
+		c->attention[k].forward /= kernels;
+		c->attention[k].backward /= kernels;
+	}
+	c->collective_fixed_s *= collectives;
+	for (int l = 0; l < c->nlevel; l++) {
+		struct ap_link_level *level = &c->level[l];
+		double share = level->efficiency / collectives;
+
+		level->latency_s *= collectives;
+		level->efficiency = fmin(share, 1); /* a share of what links carry; the rest is the links' */
+		level->bandwidth_Bps *= share / level->efficiency;
+	}
+	return c;
 }
 
 struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_attention_kernel kernel)

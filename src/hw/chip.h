@@ -131,6 +131,9 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	enum ap_gradient_sum gradient_sum;
 	enum ap_attention_kernel attention;
 	uint32_t chains; /* a bit for each enum ap_chain that it has */
+	/* Times as long as the chip's profile says that kernels, and collectives and sends, take: of profiles
+	 * of one's own, for what a machine or a software does otherwise as a whole. */
+	double kernel_slowdown, collective_slowdown;
 	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
 	double gather_overlap; /* share of a gather for a product that runs beside it where these overlap */
 	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
@@ -154,6 +157,11 @@ const char *ap_chain_name(enum ap_chain chain);
 /* Rates of the chip's attention with a software's kernel: of the newest that the chip has and that is no
  * newer, else of its oldest; zeros if the chip has none. */
 struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_attention_kernel kernel);
+
+/* The chip as a software drives it: with the software's kernel_slowdown and collective_slowdown in its
+ * rates and latencies. The chip itself where both are 1; else in arena. */
+const struct ap_chip *ap_chip_driven(struct ap_arena *arena, const struct ap_chip *chip,
+	const struct ap_software *software);
 
 /* Gets the built-in profile of a name or alias, ignoring case, or, if name ends in ".json", the
  * file. Returns AP_USAGE with the known names and the nearest if unknown. */

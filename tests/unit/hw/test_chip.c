@@ -195,6 +195,35 @@ START_TEST(software_profiles)
 }
 END_TEST
 
+/* Rates and latencies of a chip under a software that is slower on it: all kernels by a half, collectives to
+ * three quarters of the time. */
+START_TEST(driven_by_a_software)
+{
+	const struct ap_chip *chip = get_chip("a100-80"), *c;
+	struct ap_software s = {.kernel_slowdown = 1, .collective_slowdown = 1};
+
+	ck_assert_ptr_eq(ap_chip_driven(ctx.arena, chip, &s), chip);
+	s = (struct ap_software){.kernel_slowdown = 1.5, .collective_slowdown = 0.75};
+	c = ap_chip_driven(ctx.arena, chip, &s);
+	ck_assert_str_eq(c->name, chip->name);
+	ck_assert_double_eq(c->matmul_efficiency, chip->matmul_efficiency / 1.5);
+	ck_assert_double_eq(c->memory_efficiency, chip->memory_efficiency / 1.5);
+	ck_assert_double_eq(c->attention[AP_ATTENTION_FLASH_2].backward,
+		chip->attention[AP_ATTENTION_FLASH_2].backward / 1.5);
+	ck_assert_double_eq(c->fixed_s[AP_UNIT_CUBE], chip->fixed_s[AP_UNIT_CUBE] * 1.5);
+	ck_assert_double_eq(c->collective_fixed_s, chip->collective_fixed_s * 0.75);
+	ck_assert_double_eq(c->memory_Bps, chip->memory_Bps);
+	for (int l = 0; l < chip->nlevel; l++) {
+		const struct ap_link_level *was = &chip->level[l], *is = &c->level[l];
+
+		ck_assert_double_eq(is->latency_s, was->latency_s * 0.75);
+		ck_assert_double_le(is->efficiency, 1);
+		ck_assert_double_eq_tol(is->efficiency * is->bandwidth_Bps * 0.75 / (was->efficiency *
+			was->bandwidth_Bps), 1, 1e-12);
+	}
+}
+END_TEST
+
 /* The newest kernel that a chip has and that is no newer than the software's, else its oldest. */
 START_TEST(kernels_of_attention)
 {
