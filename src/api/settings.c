@@ -106,6 +106,7 @@ enum {
 	LISTER = AP_FOR_list,
 	MODELER = AP_FOR_model,
 	SHOWER = AP_FOR_show,
+	COMPARER = AP_FOR_compare,
 	EVERY = AP_FOR_ALL
 };
 

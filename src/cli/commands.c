@@ -18,6 +18,7 @@
 #include "api/planning.h"
 #include "api/points.h"
 #include "api/relax.h"
+#include "api/runs.h"
 #include "api/solve.h"
 #include "base/arena.h"
 #include "base/diag.h"
@@ -418,6 +419,17 @@ enum ap_status ap_cmd_diff(struct ap_run *run)
 	AP_TRY(ap_run_answer(run, &text));
 	AP_TRY(ap_diag_status(run->ctx.diag));
 	return st;
+}
+
+enum ap_status ap_cmd_compare(struct ap_run *run)
+{
+	struct ap_str text;
+
+	ap_str_init(&text, run->ctx.arena);
+	AP_TRY(ap_runs_compare(&run->to, run->cli->narg, run->cli->arg, &text));
+	if (text.len) /* standard output has the profile */
+		fputs(text.s, stderr);
+	return ap_diag_status(run->ctx.diag);
 }
 
 static bool takes_stdout(const char *path)
