@@ -3,11 +3,12 @@
  * Holds predictions against published measurements: of each row of a CSV file graph, machine and strategy are
  * made and evaluated. docs/fidelity.md is made by it.
  *
- *   fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--csv OUT] [--markdown OUT]
- *     [--svg OUT] [--errors OUT]
+ *   fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--plans FOLDER]
+ *     [--csv OUT] [--markdown OUT] [--svg OUT] [--errors OUT]
  *
- * Profiles of the folder, NAME.json, replace built-in ones. The first line names the columns (COLUMNS below);
- * others are left alone. A row is predicted from FACTS alone.
+ * Profiles of the folder, NAME.json, replace built-in ones. Into the folder of plans goes what each row is:
+ * its graph, its plan, and the chip where that is no built-in one. The first line names the columns (COLUMNS
+ * below); others are left alone. A row is predicted from FACTS alone.
  * What cannot be expressed is counted and named with its reason. Exit status: 0; 2 for a wrong call, 3 for a
  * file that is no such CSV, 6 for one that cannot be read or written.
  */
@@ -28,8 +29,8 @@ const char *const bench_program = "fidelity";
 
 static _Noreturn void usage(void)
 {
-	fputs("usage: fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--csv OUT] "
-		"[--markdown OUT] [--svg OUT] [--errors OUT]\n", stderr);
+	fputs("usage: fidelity FILE.csv [--only SOURCE] [--neutral] [--profiles FOLDER] [--plans FOLDER] "
+		"[--csv OUT] [--markdown OUT] [--svg OUT] [--errors OUT]\n", stderr);
 	exit(EXIT_USAGE);
 }
 
@@ -38,7 +39,8 @@ int main(int argc, char **argv)
 	struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
 	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
 		.diag = ap_diag_create(arena, false), .jobs = 1};
-	const char *file = NULL, *only = NULL, *csv = NULL, *markdown = NULL, *svg = NULL, *errors = NULL;
+	const char *file = NULL, *only = NULL, *csv = NULL, *markdown = NULL, *svg = NULL, *errors = NULL,
+		*plans = NULL;
 	struct profiles profiles = {.ctx = &ctx};
 	bool is_neutral = false;
 	struct table t;
@@ -47,7 +49,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const struct { const char *name; const char **value; } options[] = {{"--only", &only},
 			{"--csv", &csv}, {"--profiles", &profiles.given}, {"--markdown", &markdown},
-			{"--svg", &svg}, {"--errors", &errors}};
+			{"--svg", &svg}, {"--errors", &errors}, {"--plans", &plans}};
 		size_t k = 0;
 
 		while (k < AP_COUNT(options) && strcmp(options[k].name, argv[i]) != 0)
@@ -71,6 +73,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < t.n; i++) {
 		struct priced *p = priced_open(arena, &t.v[i]);
 
+		if (plans)
+			priced_keep(p, plans, t.v[i].field[COL_id]);
 		priced_predict(p, &profiles, is_neutral, &t.v[i]);
 		priced_close(p);
 	}

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "priced.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "autopar/autopar.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/num.h"
@@ -276,6 +279,7 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 
 struct priced {
 	struct ap_arena *arena; /* its own */
+	const char *folder, *name; /* where graphs and plans are left; NULL: nowhere */
 	struct facts facts;
 	struct run run;
 	const char *why; /* it cannot be expressed; NULL: it can */
@@ -305,6 +309,26 @@ const struct run *priced_run(const struct priced *p)
 	return p->why ? NULL : &p->run;
 }
 
+void priced_keep(struct priced *p, const char *folder, const char *name)
+{
+	p->folder = folder;
+	p->name = name;
+}
+
+static const char *kept_path(struct priced *p, const char *what)
+{
+	return ap_arena_printf(p->arena, "%s/%s.%s.json", p->folder, p->name, what);
+}
+
+static void write_kept(struct priced *p, const char *what, const char *text, size_t len)
+{
+	const char *path = kept_path(p, what);
+	FILE *out = fopen(path, "wb");
+
+	if (!out || fwrite(text, 1, len, out) != len || fclose(out))
+		die(EXIT_IO, path, strerror(errno));
+}
+
 /* The run with its graph, which is made at the first call for these micro-batches. */
 static struct autopar *graph_of(struct priced *p, const struct run *run)
 {
@@ -318,22 +342,50 @@ static struct autopar *graph_of(struct priced *p, const struct run *run)
 	AP_PUSH(p->arena, p->tries, ((struct try){run->mbs, autopar_create()}));
 	t = &p->tries.v[p->tries.n - 1];
 	text = t->a ? network_text(p->arena, run, &len) : NULL;
-	if (text && autopar_graph_memory(t->a, "network", text, len) != AUTOPAR_OK)
+	if (text && autopar_graph_memory(t->a, p->folder ? ap_file_base(kept_path(p, "graph")) : "network",
+		text,
+		len) != AUTOPAR_OK)
 		die(EXIT_IO, p->facts.model, first_error(&p->facts, t->a));
+	if (text && p->folder)
+		write_kept(p, "graph", text, len);
 	return t->a;
+}
+
+/* Leaves the plan of a run, and the chip that it is of. */
+static void keep_plan(struct priced *p, struct autopar *a, struct profiles *profiles)
+{
+	const char *chip = chip_of(profiles, &p->run), *text;
+	struct autopar_plan *plan;
+	char *profile;
+	size_t len;
+
+	if (autopar_evaluate(a, &plan) != AUTOPAR_OK ||
+		autopar_plan_memory(plan, "plan_out", ".json", &text, &len) != AUTOPAR_OK)
+		die(EXIT_IO, p->name, first_error(&p->facts, a));
+	write_kept(p, "plan", text, len);
+	autopar_plan_destroy(plan);
+	if (!ap_file_suffix(chip, ".json"))
+		return;
+	if (ap_file_read(profiles->ctx, chip, AP_FILE_MAX_BYTES, &profile, &len) != AP_OK)
+		die(EXIT_IO, chip, "it cannot be read");
+	write_kept(p, "chip", profile, len);
 }
 
 /* Evaluates a run as it is expressed. */
 static const char *predict_run(struct priced *p, const struct run *run, struct profiles *profiles,
 	bool is_neutral, struct row *row)
 {
+	const char *why;
 	struct autopar *a = graph_of(p, run);
 
 	if (!a)
 		return "out of memory";
 	if (set_all(a, &p->facts, run, profiles, is_neutral) != AUTOPAR_OK)
 		return first_error(&p->facts, a);
-	return evaluate(&p->facts, a, run, row);
+	why = evaluate(&p->facts, a, run, row);
+	if (!why && p->folder && run == &p->run)
+		keep_plan(p, a, profiles);
+	return why;
 }
 
 /* Where nothing is said of micro-batches, they were tuned: of all powers of two that deal the batch the one

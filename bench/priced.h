@@ -12,6 +12,10 @@ struct priced; /* a row, its graph, its settings */
 struct priced *priced_open(struct ap_arena *arena, const struct row *row);
 void priced_close(struct priced *p);
 
+/* From now on a prediction leaves its graph and plan in a folder, as NAME.graph.json and NAME.plan.json,
+ * and the chip, where it is no built-in one, as NAME.chip.json. Before the first prediction. */
+void priced_keep(struct priced *p, const char *folder, const char *name);
+
 /* Predicts seconds, bytes and terms of the row, or says why it cannot: sets these fields of *row. */
 void priced_predict(struct priced *p, struct profiles *profiles, bool is_neutral, struct row *row);
 
