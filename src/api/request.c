@@ -23,6 +23,7 @@
 #include "drive/baseline.h"
 #include "graph/graph.h"
 #include "hw/hccl.h"
+#include "hw/link_curve.h"
 #include "hw/rank_table.h"
 #include "pipeline/stages.h"
 #include "route/semi_auto.h"
@@ -261,17 +262,31 @@ static enum ap_status no_chip(struct ap_ctx *ctx, const char *chip_info)
 		names.s);
 }
 
+/* The chip with links as they were measured. */
+static enum ap_status measure_links(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_chip **chip)
+{
+	struct ap_link_curves curves;
+	struct ap_input in;
+
+	if (!set->link_curve)
+		return AP_OK;
+	AP_TRY(ap_input_read(ctx, set, set->link_curve, &in));
+	AP_TRY(ap_link_curves_read(ctx, in.path, in.text, in.len, &curves));
+	return ap_link_curves_chip(ctx, &curves, *chip, chip);
+}
+
 enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_chip **out)
 {
 	const char *chip_info = src->table ? src->table->chip_info : "";
 
-	if (set->chip)
-		return ap_chip_get(ctx, set->chip, out);
 	*out = NULL;
-	if (*chip_info)
+	if (set->chip)
+		AP_TRY(ap_chip_get(ctx, set->chip, out));
+	else if (*chip_info)
 		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
-	return *out ? AP_OK : no_chip(ctx, chip_info);
+	return *out ? measure_links(ctx, set, out) : no_chip(ctx, chip_info);
 }
 
 /* The profile that the settings name, or that of the executor. */
