@@ -17,7 +17,7 @@ packages_need $packages_test
 
 mutants=${AP_MUTANTS:-2000} # of each file
 fuzz_runs=${AP_FUZZ_RUNS:-1000000}
-fuzz_targets='chip ckpt config dump graph launch log model pipeline plan problem rank_table'
+fuzz_targets='chip ckpt config dump graph launch log measured model pipeline plan problem rank_table'
 passed=0
 failed=0
 

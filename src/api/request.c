@@ -22,6 +22,7 @@
 #include "cost/task.h"
 #include "drive/baseline.h"
 #include "graph/graph.h"
+#include "graph/kernel_times.h"
 #include "hw/hccl.h"
 #include "hw/link_curve.h"
 #include "hw/rank_table.h"
@@ -47,7 +48,17 @@ static enum ap_status load_graph(struct ap_ctx *ctx, const struct ap_settings *s
 		.source_sha256 = src->source_sha256,
 	};
 
-	return ap_graph_load(ctx, src->graph, src->sha256, &params, out);
+	struct ap_ctx own = ap_diag_apart(ctx);
+	struct ap_input in;
+	enum ap_status st;
+
+	AP_TRY(ap_graph_load(ctx, src->graph, src->sha256, &params, out));
+	if (!set->kernel_times)
+		return AP_OK;
+	AP_TRY(ap_input_read(ctx, set, set->kernel_times, &in));
+	st = ap_kernel_times_apply(&own, in.path, in.text, in.len, *out, out);
+	ap_diag_pass_on(ctx->diag, own.diag); /* of graphs that are loaded several times */
+	return st;
 }
 
 bool ap_sources_mix_batch(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src)
@@ -266,14 +277,18 @@ static enum ap_status no_chip(struct ap_ctx *ctx, const char *chip_info)
 static enum ap_status measure_links(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_chip **chip)
 {
+	struct ap_ctx own = ap_diag_apart(ctx); /* what is said once is not said again of the same inputs */
 	struct ap_link_curves curves;
 	struct ap_input in;
+	enum ap_status st;
 
 	if (!set->link_curve)
 		return AP_OK;
 	AP_TRY(ap_input_read(ctx, set, set->link_curve, &in));
 	AP_TRY(ap_link_curves_read(ctx, in.path, in.text, in.len, &curves));
-	return ap_link_curves_chip(ctx, &curves, *chip, chip);
+	st = ap_link_curves_chip(&own, &curves, *chip, chip);
+	ap_diag_pass_on(ctx->diag, own.diag);
+	return st;
 }
 
 enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,

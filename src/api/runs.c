@@ -181,6 +181,7 @@ static enum ap_status find_inputs(struct pair *p)
 				&(struct ap_where){.file = p->plan},
 				"plan-operators", "its cuts are not of this graph: nothing is explained");
 	run->graph = run->in.graph;
+	run->path = graph;
 	run->software = *run->in.step.software;
 	run->chip = *run->in.chip;
 	return AP_OK;
@@ -501,6 +502,29 @@ static enum ap_status write_profile(struct ap_writing *to, size_t n, struct ap_r
 	return AP_OK;
 }
 
+/* The command that plans again what the first run was of, under figures that are other than the plan's;
+ * NULL: they are not. */
+static const char *plan_again(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_run_held *run)
+{
+	const struct { const char *option, *file; } others[] = {
+		{"--software", set->profile && strcmp(set->profile, "-") != 0 ? set->profile : set->software},
+		{"--link-curve", set->link_curve}, {"--kernel-times", set->kernel_times}};
+	struct ap_str s;
+	size_t n = 0;
+
+	ap_str_init(&s, ctx->arena);
+	ap_str_addf(&s, "autopar-plan check %s --against %s --search", ap_diag_path(ctx->diag,
+		run->found.plan),
+		ap_diag_path(ctx->diag, run->path ? run->path : ""));
+	for (size_t i = 0; i < AP_COUNT(others); i++)
+		if (others[i].file) {
+			ap_str_addf(&s, " %s %s", others[i].option, ap_diag_path(ctx->diag, others[i].file));
+			n++;
+		}
+	return n && run->path ? s.s : NULL;
+}
+
 enum ap_status ap_runs_compare(struct ap_writing *to, size_t n, const char *const *path, struct ap_str *text)
 {
 	struct ap_ctx *ctx = to->ctx;
@@ -524,6 +548,7 @@ enum ap_status ap_runs_compare(struct ap_writing *to, size_t n, const char *cons
 	for (size_t i = 0; i < c.nrun; i++)
 		found[i] = run[i].found;
 	c.run = found;
+	c.again = plan_again(ctx, to->set, &run[0]);
 	if (to->set->json)
 		ap_compared_write_json(ctx, &c, text);
 	else if (!to->set->quiet)

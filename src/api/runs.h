@@ -17,6 +17,7 @@ struct ap_run_held { /* a plan and the log of a run of it */
 	/* What the plan is evaluated with; graph NULL: its graph is not at hand. */
 	struct ap_inputs in;
 	const struct ap_graph *graph;
+	const char *path; /* of the graph, or of what it is made of */
 	struct ap_settings set;
 	struct ap_sources src;
 	/* Profiles that a fit changes: those of the plan at first. */

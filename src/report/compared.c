@@ -126,15 +126,16 @@ void ap_compared_write(struct ap_ctx *ctx, const struct ap_compared *c, struct a
 		write_term(arena, &c->term[i], out);
 		ap_str_addf(out, "; error then %s %%\n", tenths(arena, c->term[i].error * 100));
 	}
-	if (!c->profile)
-		return;
-	ap_str_addf(out, "\nprofile %s:\n", ap_diag_path(ctx->diag, c->profile));
+	if (c->profile)
+		ap_str_addf(out, "\nprofile %s:\n", ap_diag_path(ctx->diag, c->profile));
 	for (size_t i = 0; i < c->nfitted; i++) {
 		write_term(arena, &c->fitted[i], out);
 		ap_str_addc(out, '\n');
 	}
-	if (!c->nfitted)
+	if (c->profile && !c->nfitted)
 		ap_str_add(out, "  no number of it had to be moved\n");
+	if (c->again)
+		ap_str_addf(out, "\nwhat changes in the plan then: %s\n", c->again);
 }
 
 static void write_term_json(struct ap_jw *w, const struct ap_compared_term *t)
@@ -220,6 +221,8 @@ void ap_compared_write_json(struct ap_ctx *ctx, const struct ap_compared *c, str
 	for (size_t i = 0; i < c->nterm; i++)
 		write_term_json(&w, &c->term[i]);
 	ap_jw_end(&w);
+	if (c->again)
+		ap_jw_kstr(&w, "what_changes", c->again);
 	if (c->profile) {
 		ap_jw_kstr(&w, "profile", ap_diag_path(ctx->diag, c->profile));
 		ap_jw_karr(&w, "fitted");

@@ -41,6 +41,7 @@ struct ap_compared {
 	double error; /* of predicted times, mean of amounts, as a share; of runs with both times */
 	size_t nterm;
 	const struct ap_compared_term *term; /* the one that explains the times best comes first */
+	const char *again; /* command that says what changes in the first plan under other figures; NULL */
 	const char *profile; /* that was written; NULL: none was */
 	size_t nfitted;
 	const struct ap_compared_term *fitted; /* numbers of it that were moved; error: of all together */
