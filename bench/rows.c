@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/csv.h"
+#include "base/diag.h"
 #include "base/file.h"
 #include "base/num.h"
-#include "base/str.h"
 #include "base/vec.h"
 
 static const char *const column_names[] = {
@@ -23,48 +25,18 @@ _Noreturn void die(int status, const char *file, const char *what)
 	exit(status);
 }
 
-/* Reads a field, which ends before a comma or the end of a line; *p then stands there. NULL: a quote is not
- * closed, or something follows one. */
-static const char *read_field(struct ap_arena *arena, const char **p)
+/* The next record of a table; n 0: there is none. Ends the program where it is none. */
+static struct ap_csv_record next_record(struct ap_ctx *ctx, struct ap_csv *csv)
 {
-	struct ap_str s;
+	struct ap_csv_record r;
+	bool any;
 
-	ap_str_init(&s, arena);
-	if (**p != '"') {
-		size_t n = strcspn(*p, ",\r\n");
-
-		ap_str_addn(&s, *p, n);
-		*p += n;
-		return s.s;
-	}
-	for ((*p)++; **p != '"' || (*p)[1] == '"'; *p += **p == '"' ? 2 : 1) {
-		if (!**p)
-			return NULL;
-		ap_str_addc(&s, **p);
-	}
-	(*p)++;
-	return strchr(",\r\n", **p) ? s.s : NULL; /* the end of the text is found, too */
-}
-
-/* The fields of a line; *p behind it. */
-static const char **read_line(struct ap_arena *arena, const char *file, int line, const char **p, size_t *n)
-{
-	struct { const char **v; size_t n, cap; } fields = {0};
-
-	for (;; (*p)++) {
-		const char *field = read_field(arena, p);
-
-		if (!field)
-			die(EXIT_CSV, file, ap_arena_printf(arena,
-				"line %d: a quoted field does not end where its quotes do", line));
-		AP_PUSH(arena, fields, field);
-		if (**p != ',')
-			break;
-	}
-	*p += **p == '\r';
-	*p += **p == '\n';
-	*n = fields.n;
-	return fields.v;
+	if (ap_csv_next(ctx, csv, &r, &any) != AP_OK)
+		die(EXIT_CSV, csv->file, ap_arena_printf(ctx->arena, "line %" PRId64 ": %s", csv->line,
+			ap_diag_first_error(ctx->diag)));
+	if (!any)
+		r.n = 0;
+	return r;
 }
 
 static int find_column(const char *name)
@@ -99,42 +71,37 @@ struct table read_table(struct ap_ctx *ctx, const char *file)
 {
 	struct ap_arena *arena = ctx->arena;
 	struct table t = {0};
-	const char **names, *p;
-	size_t ncolumn, len;
+	struct ap_csv_record names, fields;
+	struct ap_csv csv;
+	size_t len;
 	char *text;
-	int line = 1;
 
 	if (ap_file_read(ctx, file, (size_t)1 << 28, &text, &len) != AP_OK)
 		die(EXIT_IO, file, "it cannot be read");
 	if (strlen(text) != len)
 		die(EXIT_CSV, file, "it holds a zero byte");
-	p = text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3);
-	names = read_line(arena, file, line, &p, &ncolumn);
+	csv = ap_csv_begin(file, text, len);
+	names = next_record(ctx, &csv);
 	for (int c = 0; c < COL_id; c++) {
 		size_t i = 0;
 
-		while (i < ncolumn && strcmp(names[i], column_names[c]) != 0)
+		while (i < names.n && strcmp(names.field[i], column_names[c]) != 0)
 			i++;
-		if (i == ncolumn)
+		if (i == names.n)
 			die(EXIT_CSV, file, ap_arena_printf(arena, "there is no column %s", column_names[c]));
 	}
-	while (*p) {
+	while ((fields = next_record(ctx, &csv)).n) {
 		struct row row = {0};
-		const char **fields;
-		size_t n;
 
-		line++;
-		fields = read_line(arena, file, line, &p, &n);
-		if (n == 1 && !*fields[0])
-			continue;
-		if (n != ncolumn)
+		if (fields.n != names.n)
 			die(EXIT_CSV, file, ap_arena_printf(arena,
-				"row %d has %zu fields, the first line %zu", line, n, ncolumn));
+				"line %" PRId64 " has %zu fields, the first line %zu", fields.line, fields.n,
+				names.n));
 		for (int c = 0; c < NCOLUMN; c++)
 			row.field[c] = "";
-		for (size_t i = 0; i < n; i++)
-			if (find_column(names[i]) >= 0)
-				row.field[find_column(names[i])] = fields[i];
+		for (size_t i = 0; i < fields.n; i++)
+			if (find_column(names.field[i]) >= 0)
+				row.field[find_column(names.field[i])] = fields.field[i];
 		row.measured_s = measured_s(&row);
 		row.measured_bytes = (int64_t)number(row.field[COL_mem_bytes]);
 		AP_PUSH(arena, t, row);
