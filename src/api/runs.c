@@ -126,8 +126,8 @@ static bool is_that_file(struct pair *p, const char *path, const char *sha256)
 		!strcmp(ap_input_sha256(&quiet, &in), sha256);
 }
 
-/* The path of an input that the plan names: here, beside the plan, beside its folder, or a bundled model;
- * NULL: there is none with its hash. */
+/* The path of an input that the plan names: here, beside the plan, beside its folder; or a bundled model, by
+ * its name. NULL: there is none with its hash. */
 static const char *find_input(struct pair *p, const char *role)
 {
 	struct ap_arena *arena = p->ctx->arena;
@@ -151,7 +151,7 @@ static const char *find_input(struct pair *p, const char *role)
 		return path;
 	model = !ap_file_suffix(name, ".json") ? name
 		: ap_arena_strndup(arena, name, strlen(name) - strlen(".json"));
-	return ap_model_file(&quiet, model, &path) == AP_OK && is_that_file(p, path, sha256) ? path : NULL;
+	return ap_model_file(&quiet, model, &path) == AP_OK && is_that_file(p, path, sha256) ? model : NULL;
 }
 
 /* Makes what the plan can be evaluated with, where its graph is at hand. */
@@ -171,7 +171,7 @@ static enum ap_status find_inputs(struct pair *p)
 			"cannot be evaluated anew: nothing is explained; --graph FILE names it",
 			ap_diag_name(p->ctx->diag,
 			ap_jv_str(ap_jv_get(member(p, "inputs", role), "name"))));
-	if (!ap_path_is_json(graph))
+	if (!strcmp(role, "model") && !ap_path_is_json(graph))
 		asked.config = graph; /* the launch that says the network */
 	asked.graph = NULL;
 	AP_TRY(ap_against_inputs(p->ctx, &asked, p->plan, &named, &run->set, &run->src, &run->in));

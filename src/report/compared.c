@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-enum { DIGITS = 3, SHOWN_TERMS = 5 };
+enum { DIGITS = 4, SHOWN_TERMS = 5 };
 
 double ap_compared_predicted_s(const struct ap_compared_run *r)
 {
