@@ -167,10 +167,15 @@ static void read_megatron_iteration(struct ap_run_reading *r, const char *line)
 	say_number(r, "batch", whole_behind(line, "global batch size:"));
 }
 
+/* Bytes of a number of MB of 2^20; 0: more than any device has. */
+static int64_t of_megabytes(double MB)
+{
+	return MB < 0x1p30 ? (int64_t)(MB * 0x1p20) : 0;
+}
+
 /* "[Rank 32] (after 2 iterations) memory (MB) | allocated: 41234.56 | max allocated: 60123.45 | .." */
 static void read_megatron_memory(struct ap_run_reading *r, const char *line)
 {
-	static const double MB = 0x1p20;
 	const char *rank = strstr(line, "Rank ");
 	const char *figures = behind(line, "memory (MB) |");
 	int64_t after = whole_behind(line, "(after ");
@@ -179,9 +184,9 @@ static void read_megatron_memory(struct ap_run_reading *r, const char *line)
 		return;
 	r->log.after = after > r->log.after ? after : r->log.after;
 	add_memory(r, whole_at(rank + strlen("Rank ")), AP_RUN_ALLOCATED,
-		(int64_t)(number_behind(figures, "max allocated:") * MB));
+		of_megabytes(number_behind(figures, "max allocated:")));
 	add_memory(r, whole_at(rank + strlen("Rank ")), AP_RUN_RESERVED,
-		(int64_t)(number_behind(figures, "max reserved:") * MB));
+		of_megabytes(number_behind(figures, "max reserved:")));
 }
 
 static void read_megatron(struct ap_run_reading *r, const char *line)

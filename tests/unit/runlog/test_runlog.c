@@ -213,13 +213,15 @@ START_TEST(what_is_cut_or_strange)
 		" iteration 2/9 | elapsed time per iteration (ms): nan |\n"
 		" iteration 3/9 | elapsed time per iteration (ms): -5 |\n"
 		" iteration 4/9 | elapsed time per iteration (ms): 1e999 |\n"
+		"[Rank 0] memory (MB) | max allocated: 9007199254740992 | max reserved: 1e300\n"
 		" 10%|#\r 20%|##\r iteration 5/9 | elapsed time per iteration (ms): 2000.0 |\r\n"
 		" iteration 99999999999999999999/9 | elapsed time per iteration (ms): 2001.0 |\n"
 		" iteration 6/9 | elapsed time per iteration (ms): 20");
 
 	ck_assert_uint_eq(log.steps.n, 3);
+	ck_assert_uint_eq(log.memory.n, 0);
 	ck_assert_double_eq_tol(log.steps.v[1].time_s, 2, 1e-12);
-	ck_assert_int_eq(log.steps.v[1].line, 5);
+	ck_assert_int_eq(log.steps.v[1].line, 6);
 	ck_assert_int_eq(log.steps.v[2].number, -1);
 	ck_assert(ap_runlog_read(&ctx, "t.csv", utf16, sizeof utf16 - 1, &log) == AP_OK);
 	ck_assert_uint_eq(log.steps.n, 1);
