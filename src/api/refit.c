@@ -15,7 +15,7 @@
 #include "hw/constant.h"
 #include "hw/profile_write.h"
 
-enum { DIGITS = 4, EVALUATIONS = 16, MOST_FREE = 6 };
+enum { DIGITS = 4, EVALUATIONS = 16, PLACES = 8, MOST_FREE = 6 };
 
 static const double plausible = 3; /* times as much, or as little */
 static const double small = 0.01; /* an error that wants no explanation */
@@ -118,7 +118,7 @@ static enum ap_status move_alone(struct fitting *f, const struct ap_constant *c,
 	const struct ap_fit problem = {.constant = &constant, .nconstant = 1, .measured = f->measured,
 		.nrow = f->samples.n, .predict = predict, .user = f, .evaluations = EVALUATIONS};
 	double *at_from = AP_NEW_N(f->ctx->arena, double, f->samples.n);
-	double *at_to = AP_NEW_N(f->ctx->arena, double, f->samples.n), value;
+	double *at_to = AP_NEW_N(f->ctx->arena, double, f->samples.n), value, least = error;
 	struct ap_fit_result result;
 
 	*better = false;
@@ -130,6 +130,16 @@ static enum ap_status move_alone(struct fitting *f, const struct ap_constant *c,
 	AP_TRY(predict(f, &constant.to, at_to));
 	if (!memcmp(at_from, at_to, f->samples.n * sizeof *at_to))
 		return AP_OK;
+	if (!(was > 0)) /* far from where it may have to go: a fit begins at the best of some places */
+		for (int k = 1; k < PLACES; k++) {
+			double at = constant.from * pow(constant.to / constant.from, (double)k / PLACES);
+
+			AP_TRY(predict(f, &at, at_to));
+			if (ap_fit_error(f->measured, at_to, NULL, f->samples.n) < least) {
+				least = ap_fit_error(f->measured, at_to, NULL, f->samples.n);
+				constant.value = at;
+			}
+		}
 	AP_TRY(ap_fit_least(f->ctx, &problem, &result));
 	value = fmin(fmax(rounded(result.value[0]), constant.from), constant.to);
 	AP_TRY(predict(f, &value, at_to));
