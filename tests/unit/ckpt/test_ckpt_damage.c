@@ -39,7 +39,7 @@ static bool means_nothing(const char *key)
 struct damage {
 	struct fixture f;
 	const char *text;
-	int64_t tried, nothing;
+	int64_t tried, nothing, alike;
 };
 
 static bool passes(struct damage *d, const char *text, size_t len)
@@ -68,8 +68,11 @@ static void change(struct damage *d, size_t from, size_t to, const char *by, con
 	ap_str_addn(&s, d->text, from);
 	ap_str_add(&s, by);
 	ap_str_add(&s, d->text + to);
+	/* An operand that is no parameter has no layout there: ranks that repeat one part may hold two as well. */
 	if (means_nothing(key))
 		d->nothing++;
+	else if (strcmp(key, "parallel_strategy") == 0 && passes(d, s.s, s.len))
+		d->alike++;
 	else
 		ck_assert_msg(!passes(d, s.s, s.len), "\"%s\": %.*s may be %s: ..%.*s..", key, (int)(to - from),
 			d->text + from, by, 60, d->text + (from > 60 ? from - 60 : 0));
@@ -171,8 +174,9 @@ START_LOOP_TEST(changes_are_found, AP_COUNT(rows))
 	for (size_t i = 0; i < s.len; i++)
 		values += s.s[i] == ',' || s.s[i] == ':';
 	change_all(&d, 1 + 3 * values / most_changes());
-	printf("%s: %" PRId64 " changes, %" PRId64 " of values without meaning\n", rows[_i].model, d.tried,
-		d.nothing);
+	printf("%s: %" PRId64 " changes, %" PRId64 " of values without meaning, %" PRId64 " strategies of the same "
+		"layouts\n", rows[_i].model, d.tried, d.nothing, d.alike);
+	ck_assert_int_le(100 * d.alike, d.tried);
 	fixture_close(&d.f);
 }
 END_TEST

@@ -139,10 +139,10 @@ static const char *marked(struct fixture *f, const char *word)
 	return s.s;
 }
 
-#define ROTARY "StridedSlice StridedSlice Neg Concat Mul Mul Add "
+#define ROTARY "Mul StridedSlice Neg StridedSlice Concat Mul Add "
 #define NORM "Cast RmsNorm Cast"
-#define ROUTER "MatMul Softmax TopK ReduceSum Div OneHot ReduceSum Mul ReduceSum CumSum Less Cast Mul Mul Cast " \
-	"OneHot Cast Mul "
+#define ROUTER "MatMul Softmax TopK OneHot ReduceSum CumSum Less Cast Mul Mul Cast OneHot Cast Mul ReduceSum Div Mul " \
+	"ReduceSum "
 
 static const struct {
 	const char *model, *word, *types;
@@ -154,14 +154,14 @@ static const struct {
 	{"gpt3_1.3b", "activation", "GeLU"},
 	{"gpt3_1.3b", "moe", ""},
 	{"gpt3_1.3b", "shared_experts", ""},
-	{"gpt3_1.3b", "full", "LayerNorm MatMul BiasAdd Transpose MatMul BiasAdd Transpose MatMul BiasAdd Transpose "
-		"BatchMatMul Mul Add Softmax BatchMatMul Transpose MatMul BiasAdd Add LayerNorm MatMul BiasAdd "
+	{"gpt3_1.3b", "full", "LayerNorm MatMul BiasAdd Transpose MatMul BiasAdd Transpose BatchMatMul Mul Add Softmax "
+		"MatMul BiasAdd Transpose BatchMatMul Transpose MatMul BiasAdd Add LayerNorm MatMul BiasAdd "
 		"GeLU MatMul BiasAdd"},
-	{"gpt3_1.3b", "products", "LayerNorm BiasAdd Transpose BiasAdd Transpose BiasAdd Transpose BatchMatMul Mul "
-		"Add Softmax BatchMatMul Transpose BiasAdd Add LayerNorm BiasAdd GeLU BiasAdd"},
-	{"gpt3_1.3b", "products/2", "LayerNorm BiasAdd Transpose MatMul BiasAdd Transpose BiasAdd Transpose "
-		"BatchMatMul Mul Add Softmax BatchMatMul Transpose MatMul BiasAdd Add LayerNorm BiasAdd GeLU "
-		"MatMul BiasAdd"},
+	{"gpt3_1.3b", "products", "LayerNorm BiasAdd Transpose BiasAdd Transpose BatchMatMul Mul Add Softmax BiasAdd "
+		"Transpose BatchMatMul Transpose BiasAdd Add LayerNorm BiasAdd GeLU BiasAdd"},
+	{"gpt3_1.3b", "products/2", "LayerNorm BiasAdd Transpose MatMul BiasAdd Transpose BatchMatMul Mul Add Softmax "
+		"BiasAdd Transpose BatchMatMul Transpose MatMul BiasAdd Add LayerNorm BiasAdd GeLU MatMul "
+		"BiasAdd"},
 	{"gpt3_13b_flash", "products", "LayerNorm BiasAdd BiasAdd BiasAdd BiasAdd Add LayerNorm BiasAdd GeLU "
 		"BiasAdd"},
 	{"bert_large", "layernorm", "LayerNorm LayerNorm"},
@@ -175,8 +175,8 @@ static const struct {
 	{"llama2_7b", "activation", "SiLU Mul"},
 	{"llama2_7b", "moe_act", ""},
 	{"llama2_7b", "mlp+layernorm", NORM " " NORM " MatMul MatMul SiLU Mul"},
-	{"llama2_7b", "products/2", NORM " Transpose MatMul Transpose Transpose " ROTARY ROTARY "BatchMatMul Mul Add "
-		"Softmax BatchMatMul Transpose MatMul Add " NORM " MatMul SiLU Mul"},
+	{"llama2_7b", "products/2", NORM " Transpose " ROTARY "MatMul Transpose " ROTARY "BatchMatMul Mul Add "
+		"Softmax Transpose BatchMatMul Transpose MatMul Add " NORM " MatMul SiLU Mul"},
 	{"mixtral_8x7b", "mlp", ""},
 	{"mixtral_8x7b", "layernorm", NORM " " NORM},
 	{"mixtral_8x7b", "moe", "Cast " ROUTER "Cast Mul BatchMatMul BatchMatMul BatchMatMul SiLU Mul BatchMatMul"},

@@ -245,9 +245,11 @@ END_TEST
 	"'parameters':[{'name':'w','shape':[512,512],'dtype':'float16'}," \
 	"{'name':'b','shape':[512],'dtype':'float16'}]," \
 	"'operators':[" \
-	"{'name':'scale','type':'Mul','inputs':['w','b'],'outputs':[{'name':'scaled'}]}," \
+	"{'name':'bend','type':'ReLU','inputs':['b'],'outputs':[{'name':'bent'}]}," \
+	"{'name':'scale','type':'Mul','inputs':['w','bent'],'outputs':[{'name':'scaled'}]}," \
 	"{'name':'lift','type':'MatMul','inputs':['x','w'],'outputs':[{'name':'h'}]}," \
-	"{'name':'down','type':'MatMul','inputs':['h','scaled'],'outputs':[{'name':'y'}]}," \
+	"{'name':'down','type':'MatMul','inputs':['scaled','h'],'outputs':[{'name':'y'}]," \
+	"'attrs':{'transpose_b':true}}," \
 	"{'name':'loss','type':'ReduceMean','inputs':['y'],'outputs':[{'name':'l'}]}]," \
 	"'outputs':['l']}"
 
@@ -255,7 +257,7 @@ START_TEST(a_shared_gradient_goes_out_after_its_last_use)
 {
 	struct fixture f;
 	struct ap_plan p;
-	const int32_t *counts[4];
+	const int32_t *counts[5];
 	int32_t ones[AP_MAX_FACTOR];
 	double start = -1, end = -1;
 	ap_id scale, lift;
@@ -266,7 +268,7 @@ START_TEST(a_shared_gradient_goes_out_after_its_last_use)
 	lift = fixture_node(&f, "lift");
 	for (int i = 0; i < AP_MAX_FACTOR; i++)
 		ones[i] = 1;
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		counts[i] = ones;
 	ap_plan_make(&f.ctx, f.graph, f.machine, &f.step, counts, INT64_C(1) << 40, &p);
 	ck_assert_uint_eq(f.graph->tensor[f.graph->node[lift].in[1]].owner.node, lift);
