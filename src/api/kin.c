@@ -99,11 +99,17 @@ static int in_passes(const struct ap_decision_point *p)
 	return p->level <= 1 ? 0 : p->micro_batches == 1 ? -p->level : p->level;
 }
 
+/* What runs beside a whole backward pass may take longer beside a part of it. */
+static bool splits(const struct ap_decision_point *p)
+{
+	return ap_scheduler_at((size_t)p->scheduler)->splits;
+}
+
 static uint32_t kin_at(struct ap_map *seen, const struct ap_decision_point *p, int64_t mbs, int kind,
 	int level, bool *fresh)
 {
 	const int64_t key[] = {p->tp, p->cp, p->ep, p->etp, mbs, p->mix, kind, p->sp, level,
-		level ? p->shard : 0};
+		level ? p->shard : 0, splits(p)};
 
 	return fresh ? ap_map_put(seen, key, sizeof key, fresh) : ap_map_get(seen, key, sizeof key);
 }
@@ -223,19 +229,19 @@ static double pass_s(const struct ap_kins *all, const struct kin *k, int64_t gat
 static double first_holds(const struct ap_decision_point *p)
 {
 	double m = (double)p->micro_batches, pp = (double)p->pp, v = (double)p->vpp;
-	double held = v > 1 && !ap_scheduler_at((size_t)p->scheduler)->splits
-		? (2 * (pp - 1) + (v - 1) * pp + 1) / v : pp;
+	double held = v > 1 && !splits(p) ? (2 * (pp - 1) + (v - 1) * pp + 1) / v : pp;
 
 	return fmin(m, held);
 }
 
-/* Of each layer of a stage whose layers are dealt to segments as is best for memory. */
+/* Of each layer of a stage whose layers are dealt to segments as is best for memory; where passes are split,
+ * a segment may hold but one. */
 static double holds(const struct ap_decision_point *p, int64_t stage)
 {
 	int64_t last = 2 * stage + 1 - p->pp;
 	int64_t held = p->vpp > 1 ? p->pp - (last > 0 ? last : 0) : p->pp - stage;
 
-	return fmin((double)p->micro_batches, (double)held);
+	return splits(p) ? 1 : fmin((double)p->micro_batches, (double)held);
 }
 
 static double least_bytes(const struct ap_kin_told *k, const struct ap_decision_point *p)
@@ -265,10 +271,10 @@ static double least_s(const struct ap_kin_told *k, double pass_s, const struct a
 {
 	double pp = (double)p->pp, mean = pass_s / pp, m = (double)p->micro_batches;
 
+	if (splits(p))
+		return mean * m;
 	if (p->kind < 0)
 		return fmax(mean * m + (pp - 1) * (pp - 2) / (2 * pp) * k->layer_s, p->vpp > 1 ? 0 : pass_s);
-	if (ap_scheduler_at((size_t)p->scheduler)->splits)
-		return mean * m;
 	return layers && layers % p->pp == 0 ? mean * (m + (double)(p->pp - 1) / (double)p->vpp)
 		: fmax(mean * m, p->vpp > 1 ? 0 : pass_s);
 }

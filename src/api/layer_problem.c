@@ -95,12 +95,12 @@ static void add_up(const struct making *m, const struct kind *kind, uint32_t nki
 	out->least_s = INFINITY;
 	for (uint32_t i = 0; i < m->nlayer + AP_LAYERS_ENDS; i++) {
 		const struct ap_partition_row *r = &kind[0].row[i];
-		double pass_s = r->forward_s + r->backward_s;
+		double pass_s = r->forward_s + r->backward_s + r->weight_s;
 		int64_t weights = r->weights_bytes, kept = r->kept_bytes;
 
 		for (uint32_t k = 1; i < m->nlayer && k < nkind; k++) {
 			r = &kind[k].row[i];
-			pass_s = fmin(pass_s, r->forward_s + r->backward_s);
+			pass_s = fmin(pass_s, r->forward_s + r->backward_s + r->weight_s);
 			weights = r->weights_bytes < weights ? r->weights_bytes : weights;
 			kept = r->kept_bytes < kept ? r->kept_bytes : kept;
 		}

@@ -23,6 +23,7 @@ enum { WHY_BYTES = 200 };
 
 struct entry {
 	struct ap_decision_point one; /* with the same degrees, in one stage; recompute: the kind */
+	const struct ap_scheduler *splitting; /* that splits backward passes; NULL: none does */
 	uint32_t stages; /* of the points */
 	struct ap_partition_row *row; /* of made */
 	struct ap_layer_rows made;
@@ -70,14 +71,19 @@ static struct ap_decision_point in_one_stage(const struct ap_layer_table *t,
 	return one;
 }
 
-enum { KEY = 12 };
+static const struct ap_scheduler *scheduler_of(const struct ap_decision_point *p)
+{
+	return ap_scheduler_at((size_t)p->scheduler);
+}
+
+enum { KEY = 13 };
 
 static void make_key(const struct ap_layer_table *t, const struct ap_decision_point *p, int kind,
 	int64_t key[KEY])
 {
 	const char *word = t->space->mix[p->mix].kind[kind];
 	const int64_t all[KEY] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs,
-		p->level, p->shard, ap_map_get_str(t->words, word)};
+		p->level, p->shard, scheduler_of(p)->splits, ap_map_get_str(t->words, word)};
 
 	memcpy(key, all, sizeof all);
 }
@@ -98,6 +104,7 @@ void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_poin
 
 			e->stages = (uint32_t)point->pp;
 			e->one = in_one_stage(t, point, k);
+			e->splitting = scheduler_of(point)->splits ? scheduler_of(point) : NULL;
 			e->row = AP_NEW_N(t->ctx->arena, struct ap_partition_row,
 				t->fold->nkept + AP_LAYERS_ENDS);
 			AP_PUSH(t->ctx->arena, t->entries, e);
@@ -123,11 +130,13 @@ static void add_block(const struct ap_step *step, const struct ap_block_cost *c,
 	int64_t temporary = c->again_bytes + c->temporary_bytes;
 
 	r->forward_s += c->forward_s;
-	r->backward_s += fmin(c->backward_s + c->weight_s, c->last_s);
+	r->backward_s += fmin(c->backward_s, c->last_s - c->weight_s);
+	r->weight_s += c->weight_s;
 	r->slowed_s += fmax(0, c->last_s - (c->backward_s + c->weight_s));
 	r->exchange_s += step->exchange_behind ? 0 : c->least_exchange_s;
 	r->update_s += c->update_s + c->least_gather_s + (step->exchange_behind ? c->least_exchange_s : 0);
 	r->kept_bytes += c->kept_bytes;
+	r->late_bytes += c->late_bytes;
 	r->weights_bytes += c->static_bytes + c->once_bytes;
 	if (temporary > r->temporary_bytes)
 		r->temporary_bytes = temporary;
@@ -159,13 +168,19 @@ static int64_t passed_on(struct ap_ctx *ctx, const struct ap_plan *p)
 	return most;
 }
 
+/* Of the pass in which gradients are reduced. */
+static double reducing_s(const struct ap_block_cost *c, bool splits)
+{
+	return splits ? c->weight_s : c->backward_s;
+}
+
 /*
  * Where dealt gradients are reduced with every micro-batch, but for the last one, the other passes take
  * more than that one: as long as their blocks, or as their collectives, one after the other. Of these what
  * is more in all is taken. What is behind the layers comes first in a pass: collectives begin after it at the
  * earliest.
  */
-static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of, uint32_t nblock,
+static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of, uint32_t nblock, bool splits,
 	struct ap_partition_row *row, uint32_t nlayer)
 {
 	struct ap_partition_row *last = &row[nlayer + AP_LAYERS_LAST];
@@ -173,17 +188,25 @@ static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of,
 	bool reduces = false;
 
 	for (uint32_t b = 0; b < nblock; b++) {
-		double usual_s = cost[b].backward_s + cost[b].weight_s;
-
-		reduces = reduces || cost[b].left_s > 0 || cost[b].last_s < usual_s;
-		blocks_s += usual_s;
+		reduces = reduces || cost[b].left_s > 0 ||
+			cost[b].last_s < cost[b].backward_s + cost[b].weight_s;
+		blocks_s += reducing_s(&cost[b], splits);
 		collectives_s += cost[b].collectives_s;
 	}
 	for (uint32_t b = 0; b < nblock && reduces; b++)
 		row[row_of[b]].beside_s += collectives_s > blocks_s ? cost[b].collectives_s
-			: cost[b].backward_s + cost[b].weight_s;
-	if (reduces && last->backward_s > last->beside_s)
-		last->beside_s = last->backward_s;
+			: reducing_s(&cost[b], splits);
+	if (reduces)
+		last->beside_s = fmax(last->beside_s, splits ? last->weight_s : last->backward_s);
+}
+
+/* The step of one stage with passes for weights of their own: all layers lie in its first segment. */
+static void split_passes(struct ap_ctx *ctx, const struct ap_scheduler *splitting, struct ap_step *step)
+{
+	struct ap_pipe *pipe = AP_NEW(ctx->arena, struct ap_pipe);
+
+	ap_schedule_pipe(ctx, splitting, 1, splitting->least_segments, step->micro_batches, pipe);
+	step->pipe = pipe;
 }
 
 /* Makes the rows of an entry. AP_LIMIT without a report if layers are no blocks of their own. */
@@ -204,6 +227,8 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	AP_TRY(ap_diag_status(ctx->diag));
 	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, &in));
 	AP_TRY(ap_inputs_give(ctx, &o, &src, AP_FOR_evaluate, &in));
+	if (e->splitting)
+		split_passes(ctx, e->splitting, &in.step);
 	ap_plan_sketch(ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, AP_NO_LIMIT),
 		in.counts, &plan);
 	if (plan.blocks->nlayer != t->fold->nkept)
@@ -222,7 +247,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		row_of[b] = (uint32_t)layer;
 		add_block(&in.step, &cost[b], &e->row[layer]);
 	}
-	lay_beside(cost, row_of, plan.blocks->n, e->row, t->fold->nkept);
+	lay_beside(cost, row_of, plan.blocks->n, e->splitting != NULL, e->row, t->fold->nkept);
 	e->made = (struct ap_layer_rows){.row = e->row, .passed_bytes = passed_on(ctx, &plan),
 		.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers};
 	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);

@@ -7,8 +7,8 @@
  * such as tensors that parts share; gradients are exchanged as if buckets were as large as can be, and slow
  * the kernels of their own layer alone.
  *
- * Neither segments nor the schedule change rows, nor which kinds may be mixed: a table makes those of all
- * points that differ in nothing else once.
+ * Neither segments nor the schedule change rows, but for passes for weights of their own, nor which kinds may
+ * be mixed: a table makes those of all points that differ in nothing else once.
  */
 #ifndef AP_API_LAYER_ROWS_H
 #define AP_API_LAYER_ROWS_H

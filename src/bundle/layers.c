@@ -97,21 +97,19 @@ static void find_outside(struct finding *f)
 static void count_parts(struct finding *f)
 {
 	int64_t *part = AP_NEW_N(f->ctx->arena, int64_t, f->npart);
-	const struct ap_scheduler *s = scheduler_of(f->p);
+	int32_t *place = AP_NEW_N(f->ctx->arena, int32_t, f->npart);
 
+	for (int32_t i = 0; i < f->npart; i++)
+		place[i] = place_of(f, i);
+	f->out->place = place;
 	if (f->out->n == 0)
 		f->out->why = "no cells of the graph are numbered NAME.0, NAME.1, ..";
 	for (uint32_t k = 0; k < f->out->n; k++) {
-		part[place_of(f, f->home[k])]++;
+		part[place[f->home[k]]]++;
 		if (k > 0 && f->home[k] < f->home[k - 1]) {
 			f->out->why = "the stages do not take the layers in the order of their numbers";
 			return;
 		}
-	}
-	if (s && s->vee && !ap_layers_even(f->out, part)) {
-		f->out->why = "the second segments of stages run back through them, and the stages have "
-			"different numbers of layers";
-		return;
 	}
 	if (f->out->n > 0)
 		f->out->part = part;

@@ -20,6 +20,7 @@ struct ap_layers {
 	const char *name; /* "network.blocks"; NULL: no numbered cells */
 	uint32_t n;
 	int32_t nstage, nsegment;
+	const int32_t *place; /* of each part in the order in which data flows, in the arrays by part */
 	const int64_t *part; /* layers of each part; NULL: unknown */
 	const char *why; /* it is unknown */
 	uint32_t nsplit; /* layers with operators in several parts */

@@ -191,9 +191,8 @@ static void model_config(struct ap_words *w)
 		offset[i] = l->part[i] - l->n / (uint32_t)n;
 		even = even && !offset[i];
 		if (i > 0 && i < n - 1 && !l->part[i])
-			ap_words_unsaid(w, AP_UNSAID_STOPS, "a part of the pipeline without a layer between "
-			"the "
-				"first and the last");
+			ap_words_unsaid(w, AP_UNSAID_STOPS, "a part of the pipeline without a layer, other "
+				"than the first and the last of the list");
 	}
 	if (l->part) {
 		ap_str_add(&w->text, "    offset: ");

@@ -156,10 +156,12 @@ static void write_modules(struct ap_words *w, struct ap_str *out)
 
 	ap_str_add(out, "MODULES = [\n");
 	for (int32_t k = 0; k < parts; k++) {
+		int64_t n = l->part[l->place[k]];
+
 		ap_str_addf(out, "    [%s", k ? "" : "\"tok_embeddings\"");
-		for (int64_t i = 0; i < l->part[k]; i++)
+		for (int64_t i = 0; i < n; i++)
 			ap_str_addf(out, "%s\"layers.%" PRId64 "\"", k && !i ? "" : ", ", layer++);
-		ap_str_addf(out, "%s],\n", k < parts - 1 ? "" : l->part[k] ? ", \"norm\", \"lm_head\""
+		ap_str_addf(out, "%s],\n", k < parts - 1 ? "" : n ? ", \"norm\", \"lm_head\""
 			: "\"norm\", \"lm_head\"");
 	}
 	ap_str_add(out, "]\n\n\n");

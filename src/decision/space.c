@@ -144,7 +144,7 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 static void each_kind(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_recompute_mix *mix = &e->s->mix[p->mix];
-	bool whole = !e->s->by_layer || ap_scheduler_at((size_t)p->scheduler)->splits;
+	bool whole = !e->s->by_layer;
 
 	if (whole && !e->s->parts && e->s->layers && e->s->layers < p->pp * p->vpp)
 		return;

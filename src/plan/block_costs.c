@@ -43,16 +43,20 @@ static void add_passes(const struct ap_whole_step *w, struct ap_block_cost *out)
 /* The last passes, in which gradients are exchanged. */
 static void add_last(struct ap_whole_step *w, struct ap_block_cost *out)
 {
+	bool splits = w->maker.splits;
+
 	for (uint32_t b = 0; b < w->x.p->blocks->n; b++)
 		out[b].last_s = out[b].backward_s + out[b].weight_s;
-	if (w->maker.splits || !w->x.p->step->training)
-		return;
-	for (int32_t part = 0; part < w->x.npart; part++) {
+	for (int32_t part = 0; w->x.p->step->training && part < w->x.npart; part++) {
 		struct ap_pass_run run;
 
-		ap_pass_make(&w->maker, part, AP_PASS_BACKWARD, AP_PASS_LEAST, &run);
-		for (size_t i = 0; i < run.blocks.n; i++)
-			out[run.blocks.v[i].block].last_s = run.blocks.v[i].own_s;
+		ap_pass_make(&w->maker, part, splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD, AP_PASS_LEAST,
+			&run);
+		for (size_t i = 0; i < run.blocks.n; i++) {
+			struct ap_block_cost *c = &out[run.blocks.v[i].block];
+
+			c->last_s = (splits ? c->backward_s : 0) + run.blocks.v[i].own_s;
+		}
 	}
 }
 

@@ -39,9 +39,9 @@ struct ap_block_cost {
 	double exchange_s, gather_s; /* its share of the buckets of gradients, and of dealt weights. Not
 	                                part of what makes blocks equal: buckets are of several blocks */
 	double least_exchange_s, least_gather_s; /* the same in buckets that are as large as can be */
-	double last_s; /* of the last backward pass of its part, at least: beside it, instead of reductions of
-	                  dealt gradients, those of its own that share a bucket in no plan are exchanged. As
-	                  the other passes where passes for weights are split off */
+	double last_s; /* of the last backward pass of its part (and pass for weights), at least: beside it,
+	                  instead of reductions of dealt gradients, those of its own that share a bucket in no
+	                  plan are exchanged */
 };
 
 struct ap_pricer;

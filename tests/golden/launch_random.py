@@ -113,7 +113,7 @@ class Case:
                 self.again += f",{r.choice(['selective', 'layernorm', 'communication'])}:" + self.again[5:]
         self.level = r.choice([0, 1, 1, 2, 3])
         self.scheduler = r.choice([None] * 8 + ["gpipe"]) if self.pp > 1 and self.v == 1 else None
-        if self.pp > 1 and self.v == 2 and len(set(self.parts)) == 1 and r.random() < 0.3:
+        if self.pp > 1 and self.v == 2 and r.random() < 0.3:
             self.scheduler = "zero_bubble_v"
         self.recipe = r.choice(["tensorwise", "delayed", "mxfp8", "blockwise"]) \
             if self.chip == "h100" and r.random() < 0.15 else None

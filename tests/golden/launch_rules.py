@@ -514,6 +514,9 @@ def torchtitan(words, env, python, layers, tokens, experts):
         need(schedule in SINGLE and v == 1 or schedule in LOOPED and v >= 2, f"{schedule}: {parts}")
         need(schedule == "GPipe" or m >= pp, f"{m} micro-batches, pp {pp}")
         need(schedule != "Interleaved1F1B" or m % max(1, m // pp) == 0, f"{m} micro-batches in rounds")
+        if schedule == "ZBVZeroBubble":  # forth and back through the ranks
+            need(v == 2, f"{parts} in a V")
+            parts = parts[:pp] + parts[pp:][::-1]
     else:
         need(not {k for k in a if k.startswith("pipeline_parallel_") and k != "pipeline_parallel_degree"}, f"{a}")
         m = step // (micro * dp)

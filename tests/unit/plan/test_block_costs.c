@@ -149,6 +149,10 @@ static const struct moved cases[] = {
 		{4, 4, 4, 4, 4, 4, 4, 4}, {2, 5, 6, 3, 4, 1, 7, 4}, AP_RECOMPUTE_SELECTIVE, 0, 0},
 	{{"llama2_7b", 8, 8, {.tp = 2, .pp = 4, .vpp = 2}, "zero_bubble_v", NULL, NULL},
 		{4, 4, 4, 4, 4, 4, 4, 4}, {2, 5, 6, 3, 4, 1, 7, 4}, 0, 0, 0},
+	{{"llama2_7b", 16, 8, {.dp = 2, .tp = 2, .pp = 4, .vpp = 2, .sp = true}, "zero_bubble_v", NULL, NULL},
+		{4, 4, 4, 4, 4, 4, 4, 4}, {2, 5, 6, 3, 4, 1, 7, 4}, AP_RECOMPUTE_FULL, 0, 1},
+	{{"llama2_7b", 16, 8, {.dp = 4, .pp = 4, .vpp = 2}, "zero_bubble_v", NULL, NULL},
+		{4, 4, 4, 4, 4, 4, 4, 4}, {5, 2, 3, 6, 1, 4, 7, 4}, AP_RECOMPUTE_SELECTIVE, 0, 2},
 	{{"mixtral_8x7b", 16, 8, {.tp = 4, .pp = 4, .sp = true}, NULL, NULL, NULL}, {8, 8, 8, 8}, {5, 9, 11, 7},
 		AP_RECOMPUTE_FULL, 0, 0},
 };
