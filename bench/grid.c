@@ -47,6 +47,8 @@ static const struct executor {
 	const char *kinds[4]; /* of recomputation, NULL-terminated */
 	bool sums; /* that they are dealt */
 	bool experts_by_sequence; /* tp beside experts wants sums dealt */
+	unsigned stage_levels; /* beside stages, which all run 1f1b, a bit each; 0: levels */
+	bool experts_whole; /* experts are not dealt */
 	bool fills; /* stages have as many micro-batches at least */
 } executors[] = {
 	/* Cells cannot be told to keep one of two products, which selective means. */
@@ -59,6 +61,8 @@ static const struct executor {
 	{"megatron", WHOLE | STATES | WEIGHTS, {"none", "selective", "full"}, .sums = true,
 		.experts_by_sequence = true},
 	{"torchtitan", GRADIENTS | WEIGHTS, {"none", "products/2", "full"}, .sums = true, .fills = true},
+	{"deepspeed", WHOLE | STATES | GRADIENTS | WEIGHTS, {"none", "full"}, .stage_levels = WHOLE | STATES,
+		.experts_whole = true},
 	{"generic", WHOLE | STATES | WEIGHTS, {"none", "selective", "full"}, .sums = true},
 };
 
@@ -114,14 +118,19 @@ static _Noreturn void say(const struct ap_diag *diag)
 
 static void add_choices(struct grid *g, struct combination c)
 {
+	unsigned levels = c.pp > 1 && g->executor->stage_levels ? g->executor->stage_levels
+		: g->executor->levels;
+
 	for (c.level = 0; c.level <= 3; c.level++)
-		for (c.kind = 0; g->executor->kinds[c.kind] && g->executor->levels >> c.level & 1; c.kind++)
+		for (c.kind = 0; g->executor->kinds[c.kind] && levels >> c.level & 1; c.kind++)
 			AP_PUSH(g->ctx->arena, g->all, c);
 }
 
 static void add_experts(struct grid *g, struct combination c)
 {
-	for (int64_t ep = 1; ep <= g->experts && ep <= MOST_EP && ep <= c.dp * c.tp; ep++)
+	int64_t most = g->executor->experts_whole ? 1 : MOST_EP;
+
+	for (int64_t ep = 1; ep <= g->experts && ep <= most && ep <= c.dp * c.tp; ep++)
 		for (int whole = 0; whole <= (ep > 1 && c.tp > 1) && g->experts % ep == 0; whole++) {
 			c.ep = ep;
 			c.etp = whole ? 1 : c.tp;
@@ -161,7 +170,7 @@ static void list(struct grid *g)
 	int64_t layers = g->layers ? g->layers : 1;
 
 	for (int64_t pp = 1; pp <= layers; pp++)
-		for (int64_t v = 1; v <= (pp > 1 ? layers / pp : 1); v++)
+		for (int64_t v = 1; v <= (pp > 1 && !g->executor->stage_levels ? layers / pp : 1); v++)
 			if (g->devices % pp == 0 && layers % (pp * v) == 0)
 				add_degrees(g, (struct combination){.pp = pp, .vpp = v});
 }

@@ -212,11 +212,16 @@ static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 	if (j->n == 0)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
 			"no combination of the settings is a plan: pp x dp x tp x cp have to be %" PRId64
-			" devices, dp x mbs x micro-batches the batch of %" PRId64 "%s%s",
+			" devices, dp x mbs x micro-batches the batch of %" PRId64 "%s%s%s%s%s%s",
 			j->space.devices, j->space.batch, j->space.language->fills
 			? "; a pipeline has at least as many micro-batches as stages" : "",
 			j->space.language->whole_rounds
-			? "; stages of several segments divide the micro-batches" : "");
+			? "; stages of several segments divide the micro-batches" : "",
+			j->space.language->uneven ? "" : "; layers divide evenly into stages",
+			j->space.language->stage_levels
+			? "; beside stages parameters are dealt at no level but level1" : "",
+			j->space.language->sequences_alone ? "; cp stands beside neither tp nor stages" : "",
+			j->space.language->experts_whole ? "; experts are not dealt" : "");
 	if (!least)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, "plan",
 			"no combination of the settings is a plan%s%s%s%s", refused ? "; with " : "",

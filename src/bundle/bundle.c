@@ -48,7 +48,7 @@ enum ap_language ap_bundle_language(const struct ap_bundle *b)
 {
 	static const char *const executors[AP_LANGUAGES] = {[AP_LANGUAGE_MINDFORMERS] = "mindformers",
 		[AP_LANGUAGE_MEGATRON] = "megatron", [AP_LANGUAGE_MINDSPEED] = "mindspeed",
-		[AP_LANGUAGE_TORCHTITAN] = "torchtitan"};
+		[AP_LANGUAGE_TORCHTITAN] = "torchtitan", [AP_LANGUAGE_DEEPSPEED] = "deepspeed"};
 	int i = 0;
 
 	while (i < AP_LANGUAGES && (!b->asked.route || !executors[i] || strcmp(b->asked.route->name,
@@ -63,7 +63,7 @@ void ap_bundle_say(struct ap_ctx *ctx, struct ap_bundle *b)
 	static say_fn *const say[AP_LANGUAGES] = {ap_mindformers_say, ap_megatron_say, ap_mindspeed_say,
 		ap_torchtitan_say, ap_deepspeed_say};
 	enum ap_language own = ap_bundle_language(b);
-	bool alone = own == AP_LANGUAGE_MINDSPEED || own == AP_LANGUAGE_TORCHTITAN;
+	bool alone = own != AP_LANGUAGES && own >= AP_LANGUAGE_MINDSPEED;
 	bool generic = own == AP_LANGUAGES && b->plan->step->executor == AP_EXECUTOR_GENERIC;
 
 	for (int i = 0; i < AP_LANGUAGES; i++) {
@@ -74,35 +74,25 @@ void ap_bundle_say(struct ap_ctx *ctx, struct ap_bundle *b)
 	}
 }
 
-#define WORDS_FILE(name, language) \
+#define WORDS_FILE(name, language, what) \
 	static bool said_to_##name(const struct ap_bundle *b) \
 	{ \
-		return b->said[language].text; \
+		return b->said[language].what; \
 	} \
 	static void write_##name(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, \
 		void *user) \
 	{ \
 		(void)ctx; \
-		write(user, b->said[language].text, strlen(b->said[language].text)); \
+		write(user, b->said[language].what, strlen(b->said[language].what)); \
 	}
-WORDS_FILE(mindformers, AP_LANGUAGE_MINDFORMERS)
-WORDS_FILE(megatron, AP_LANGUAGE_MEGATRON)
-WORDS_FILE(mindspeed, AP_LANGUAGE_MINDSPEED)
-WORDS_FILE(torchtitan, AP_LANGUAGE_TORCHTITAN)
-WORDS_FILE(deepspeed, AP_LANGUAGE_DEEPSPEED)
-
-static bool has_python(const struct ap_bundle *b)
-{
-	return b->said[AP_LANGUAGE_TORCHTITAN].python;
-}
-
-static void write_python(struct ap_ctx *ctx, const struct ap_bundle *b, ap_write_fn *write, void *user)
-{
-	const char *text = b->said[AP_LANGUAGE_TORCHTITAN].python;
-
-	(void)ctx;
-	write(user, text, strlen(text));
-}
+WORDS_FILE(mindformers, AP_LANGUAGE_MINDFORMERS, text)
+WORDS_FILE(megatron, AP_LANGUAGE_MEGATRON, text)
+WORDS_FILE(mindspeed, AP_LANGUAGE_MINDSPEED, text)
+WORDS_FILE(torchtitan, AP_LANGUAGE_TORCHTITAN, text)
+WORDS_FILE(torchtitan_python, AP_LANGUAGE_TORCHTITAN, python)
+WORDS_FILE(deepspeed, AP_LANGUAGE_DEEPSPEED, text)
+WORDS_FILE(deepspeed_python, AP_LANGUAGE_DEEPSPEED, python)
+WORDS_FILE(deepspeed_script, AP_LANGUAGE_DEEPSPEED, script)
 
 /* ---- other files ---- */
 
@@ -219,7 +209,12 @@ static const struct ap_bundle_file files[] = {
 	{"megatron.sh", "starts Megatron-LM with the plan", said_to_megatron, write_megatron},
 	{"mindspeed.sh", "starts MindSpeed-LLM with the plan", said_to_mindspeed, write_mindspeed},
 	{"torchtitan.sh", "starts torchtitan with the plan", said_to_torchtitan, write_torchtitan},
-	{AP_TORCHTITAN_PYTHON, "what of the plan no flag of torchtitan says", has_python, write_python},
+	{AP_TORCHTITAN_PYTHON, "what of the plan no flag of torchtitan says", said_to_torchtitan_python,
+		write_torchtitan_python},
+	{"deepspeed.sh", "starts a training script with the plan in DeepSpeed", said_to_deepspeed_script,
+		write_deepspeed_script},
+	{AP_DEEPSPEED_PYTHON, "what of the plan no key of DeepSpeed says", said_to_deepspeed_python,
+		write_deepspeed_python},
 	{AP_DEEPSPEED_FILE, "the plan in DeepSpeed's words", said_to_deepspeed, write_deepspeed},
 	{AP_BUNDLE_PLAN, "everything that was decided and predicted; for autopar-plan", NULL, write_plan},
 	{AP_BUNDLE_CKPT, "strategy checkpoint", NULL, write_ckpt},

@@ -62,7 +62,7 @@ enum ap_language { /* a framework that is told degrees of parallelism, and nothi
 	AP_LANGUAGE_MEGATRON,
 	AP_LANGUAGE_MINDSPEED,
 	AP_LANGUAGE_TORCHTITAN,
-	AP_LANGUAGE_DEEPSPEED, /* of plans for any executor, as far as it goes: it has no route */
+	AP_LANGUAGE_DEEPSPEED, /* of plans for generic, too, as far as a configuration goes */
 	AP_LANGUAGES
 };
 
@@ -75,7 +75,8 @@ enum ap_unsaid_kind {
 struct ap_said { /* a plan in the words of one of them; all 0: its words are not asked for */
 	const char *framework; /* "Megatron-LM" */
 	const char *text; /* NULL: it would not start */
-	const char *python; /* of torchtitan: what no flag says; NULL: nothing */
+	const char *python; /* of torchtitan and DeepSpeed: what no flag or key says; NULL: nothing */
+	const char *script; /* of DeepSpeed, whose text is a configuration; NULL: none */
 	uint32_t nunsaid;
 	const struct ap_unsaid {
 		enum ap_unsaid_kind kind;

@@ -33,6 +33,10 @@ static const struct ap_bundle_way ways[] = {
 		"torchtitan.sh starts torchtitan with the plan's degrees, from which it follows how\n"
 		"operators are cut. torchtitan_plan.py has the modules of uneven stages, and what is\n"
 		"recomputed.\n"},
+	{"deepspeed", NULL, NULL, NULL, NULL,
+		"deepspeed.sh starts a training script with ds_config.json: ZeRO, batch, autotp and\n"
+		"parts of sequences. deepspeed_plan.py has what such a script makes by itself: stages,\n"
+		"and what is recomputed.\n"},
 	{"generic", NULL, NULL, NULL, NULL,
 		"plan.json holds the layout of every tensor on every rank, each collective with its group,\n"
 		"and the order of all of them.\n"},

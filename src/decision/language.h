@@ -32,10 +32,13 @@ struct ap_executor_language {
 	bool groups_of_dense; /* nor beside ep */
 	bool sums_whole; /* gradients of a pipeline are dealt after its last micro-batch, at any level */
 	bool uneven; /* parts of a pipeline may have unequal numbers of layers, and none where the embedding
-	                or the head is */
+	                or the head is; else layers divide evenly into stages, given ones as well */
 	bool sums; /* that they are dealt (sp) */
 	bool fills; /* a pipeline has at least as many micro-batches as stages */
 	bool whole_rounds; /* stages with several segments divide the micro-batches */
+	unsigned stage_levels; /* those beside pipeline stages, a bit each; 0: all */
+	bool sequences_alone; /* parts of sequences (cp) stand beside neither tp nor stages */
+	bool experts_whole; /* experts are not dealt (ep) */
 	bool experts_by_sequence; /* experts and tp want what lies between dealt by tokens (sp) */
 };
 

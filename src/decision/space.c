@@ -112,7 +112,8 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 			int64_t dp = devices / tps.v[t] / cps.v[c];
 			struct ap_choices eps;
 
-			if (!may_be(&s->dp, dp))
+			if (!may_be(&s->dp, dp) || (s->language->sequences_alone && cps.v[c] > 1 &&
+				(p->pp > 1 || tps.v[t] > 1)))
 				continue;
 			p->tp = tps.v[t];
 			p->cp = cps.v[c];
@@ -124,7 +125,7 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 				continue;
 			eps = s->experts ? divisors(e->ctx, s->experts, devices, &s->ep)
 				: (struct ap_choices){.n = 1, .v = (const int64_t[]){1}};
-			for (size_t x = 0; x < eps.n; x++)
+			for (size_t x = 0; x < eps.n && !(s->language->experts_whole && eps.v[x] > 1); x++)
 				for (int whole = 0; whole <= (eps.v[x] > 1 && p->tp > 1); whole++)
 					for (int sp = 0; sp <= (p->tp > 1); sp++) {
 						p->ep = eps.v[x];
@@ -144,7 +145,7 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 static void each_kind(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_recompute_mix *mix = &e->s->mix[p->mix];
-	bool whole = !e->s->by_layer;
+	bool one = !e->s->uneven && !mix->kind[1], whole = !e->s->by_layer || one;
 
 	if (whole && !e->s->parts && e->s->layers && e->s->layers < p->pp * p->vpp)
 		return;
@@ -171,6 +172,9 @@ static void each_choice(const struct emitting *e, struct ap_decision_point *p)
 			if (s->level.n ? !may_be(&s->level, p->level)
 				: !(s->language->levels >> p->level & 1))
 				continue;
+			if (p->pp > 1 && s->language->stage_levels &&
+				!(s->language->stage_levels >> p->level & 1))
+				continue;
 			for (p->mix = 0; (size_t)p->mix < s->nmix; p->mix++)
 				each_kind(e, p);
 		}
@@ -194,6 +198,8 @@ void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 		int64_t pp = stages.v[i], most = pp == 1 ? 1 : s->layers ? most_parts / pp : 2;
 		bool even = s->layers % pp == 0;
 
+		if (!s->uneven && !s->parts && s->layers && !even)
+			continue;
 		for (int64_t v = 1; v <= most; v++) {
 			if (!may_be(&s->vpp, v) || (v > 1 && !s->vpp.n && s->layers && !uneven && (!even ||
 				s->layers / pp % v)))

@@ -53,7 +53,8 @@ struct ap_decision_point {
  * dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
  * Layers divide evenly into parts, unless stages are given; segments are as many as the scheduler takes.
  * Where parts may be uneven, neither has to divide, and parts may be more than layers by the two that have
- * embedding and head. What is decided layer by layer is a point without a kind.
+ * embedding and head. What is decided layer by layer is a point without a kind, unless its layers can lie in
+ * one way and be of one kind only.
  * Parameters are dealt to all ranks that hold the same, or to those of them in one block of links, where
  * that is less: groups between two blocks pay for the outer links, and hold more. So there are at most
  * 1 + nblock times the points.

@@ -109,6 +109,7 @@ def renamed(rng, file, to, shuffled):
 
 MODULES = ["none", "selective", "selective+layernorm", "full"]
 KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "full"], "mindformers": ["none", "full"],
+         "deepspeed": ["none", "full"],
          "megatron": MODULES, "mindspeed": MODULES}
 SHARED = ("mindspore", "mindformers", "torchtitan")  # a pipeline has as many micro-batches as stages
 ROUNDS = ("mindspeed", "megatron", "torchtitan")  # segments run in whole rounds
@@ -116,7 +117,7 @@ VEE = ("torchtitan", "generic")
 LEVELS = {"torchtitan": [2, 3], "mindspeed": [0, 1]}
 
 
-GROUPS = {"megatron": [1], "torchtitan": [2, 3], "mindspeed": []}  # levels; groups of ranks each have all of a parameter
+GROUPS = {"megatron": [1], "torchtitan": [2, 3], "mindspeed": [], "deepspeed": [3]}  # levels; groups of ranks each have all of a parameter
 DENSE = ("megatron", "torchtitan")  # but not beside dealt experts
 
 
@@ -127,7 +128,7 @@ def divisors(n):
 def turns(layers, pp, m, executor):
     """Segments and schedulers of a pipeline."""
     yield 1, "1f1b"
-    most = (layers // pp if layers else 2) if pp > 1 else 1
+    most = (layers // pp if layers else 2) if pp > 1 and executor != "deepspeed" else 1
     for v in range(2, most + 1):
         if layers and layers % (pp * v):
             continue
@@ -139,7 +140,7 @@ def turns(layers, pp, m, executor):
 
 def combinations(layers, batch, experts, devices, executor):
     for pp in divisors(devices):
-        if layers and pp > layers:
+        if layers and (pp > layers or (executor == "deepspeed" and layers % pp)):
             continue
         for m in divisors(batch):
             if executor in SHARED and pp > 1 and m < pp:
@@ -149,9 +150,9 @@ def combinations(layers, batch, experts, devices, executor):
                     dp = devices // pp // tp
                     if batch % (dp * m):
                         continue
-                    for ep in divisors(experts) if experts else [1]:
+                    for ep in divisors(experts) if experts and executor != "deepspeed" else [1]:
                         for etp in sorted({tp, 1}) if ep > 1 else [tp]:
-                            for sp in (0, 1) if tp > 1 else (0,):
+                            for sp in (0, 1) if tp > 1 and executor != "deepspeed" else (0,):
                                 if executor in ("mindspeed", "megatron") and experts and tp > 1 and not sp:
                                     continue
                                 yield {"dp": dp, "tp": tp, "ep": ep, "etp": etp, "pp": pp, "vpp": v, "sp": sp,
@@ -171,6 +172,8 @@ def words_of(executor, layers, batch, experts, devices, server):
     for degrees, m, scheduler in combinations(layers, batch, experts, devices, executor):
         for kind, level in itertools.product(KINDS.get(executor, ["none", "selective", "full"]),
                                              LEVELS.get(executor, [0, 1, 2, 3])):
+            if executor == "deepspeed" and degrees["pp"] > 1 and level > 1:
+                continue  # stages take ZeRO 0 or 1
             for shard in groups(executor, degrees, level, server):
                 words = ["--hybrid", ",".join(f"{k}={n}" for k, n in degrees.items() if k != "etp" or
                                             n != degrees["tp"]), "--micro-batches", str(m),
@@ -225,7 +228,7 @@ def plan_of(what, machine, *words):
 def look_at(rng, folder, number):
     file = os.path.join(folder, "graph.json")
     layers, batch, experts = rng.choice([chain, network, network])(rng, file)
-    executor = rng.choice(["generic", "megatron", "mindspeed", "mindspore", "mindformers", "torchtitan"])
+    executor = rng.choice(["generic", "megatron", "mindspeed", "mindspore", "mindformers", "torchtitan", "deepspeed"])
     chip = "ascend910b" if executor.startswith("mind") else rng.choice(["a100-80", "h100-80"])
     devices = rng.choice([2, 4, 4, 6, 8])
     server = rng.choice([0, 2, 4])

@@ -51,13 +51,15 @@ RUNS = [
     ("llama", "mindformers", "ascend910b", 16, "3GB"),
     ("mixtral", "megatron", "a100-80", 8, None),
     ("gpt", "generic", "h100", 8, None),
+    ("llama", "deepspeed", "a100-80", 8, "3GB"),
     ("llama", "torchtitan", "a100-80", 8, "3500MB"),
     ("resnet", "generic", "a100-80", 4, None),  # BatchNorm: one micro-batch
 ]
 
 
 # torch has two classes of checkpoints; no attribute of MindSpore's cells holds one of two products alone
-KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "full"], "mindformers": ["none", "full"]}
+KINDS = {"torchtitan": ["none", "products/2", "full"], "deepspeed": ["none", "full"],
+         "mindspore": ["none", "full"], "mindformers": ["none", "full"]}
 FREE = ("mindspore", "generic")  # take every operator's cut
 
 
@@ -70,7 +72,7 @@ def combination(rng, layers, batch, devices, executor):
     pp = rng.choice([d for d in divisors(devices) if max(layers, 1) % d == 0])
     tp = rng.choice(divisors(devices // pp))
     dp = devices // pp // tp
-    v = rng.choice(divisors(layers // pp)) if pp > 1 else 1
+    v = rng.choice(divisors(layers // pp)) if pp > 1 and executor != "deepspeed" else 1
     mbs = rng.choice(divisors(batch // dp)) if batch % dp == 0 else 1
     if batch % (dp * mbs):
         return None
@@ -79,9 +81,9 @@ def combination(rng, layers, batch, devices, executor):
         return None  # such a pipeline does not start
     if executor in ("mindspeed", "megatron", "torchtitan") and v > 1 and micro % pp:
         return None
-    sp = tp > 1 and rng.random() < 0.5
+    sp = tp > 1 and executor != "deepspeed" and rng.random() < 0.5
     level = rng.choice(([] if executor == "torchtitan" else [None, "level1"]) +
-                       ([] if executor == "mindspeed" else ["level2", "level3"]))
+                       ([] if executor == "mindspeed" or (executor == "deepspeed" and pp > 1) else ["level2", "level3"]))
     words = ["--hybrid", f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(sp)},mbs={mbs}",
              "--recompute", rng.choice(KINDS.get(executor, ["none", "selective", "full"]))]
     if level:

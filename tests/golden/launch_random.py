@@ -23,7 +23,7 @@ PROGRAM = os.path.abspath(sys.argv[1])
 CASES = int(os.environ.get("AP_CASES", "40"))
 SEED = int(os.environ.get("AP_SEED") or random.SystemRandom().randrange(1 << 31))
 CHIPS = {"mindspore": "ascend910b3", "mindformers": "ascend910b3", "mindspeed": "ascend910b3", "megatron": "h100",
-         "torchtitan": "h100", "generic": "h100"}
+         "torchtitan": "h100", "deepspeed": "h100", "generic": "h100"}
 TOKENS, HEADS, GROUPS, EXPERTS = 256, 8, 4, 4
 MODEL = (f"--hidden-size 128 --ffn-hidden-size 256 --num-attention-heads {HEADS} --group-query-attention "
          f"--num-query-groups {GROUPS} --seq-length {TOKENS} --max-position-embeddings {TOKENS} --swiglu --bf16 "
@@ -88,7 +88,8 @@ RECOMPUTE = ["none", "none", "none", "full", "full", "full:1", "full:2", "select
 
 class Case:
     def __init__(self, r, folder):
-        self.executor = r.choice(["megatron", "megatron", "mindspeed", "mindformers", "torchtitan", "generic", "mindspore"])
+        self.executor = r.choice(["megatron", "megatron", "mindspeed", "mindformers", "torchtitan", "deepspeed", "generic",
+                                  "mindspore"])
         self.chip = CHIPS[self.executor]
         known = r.random() < 0.4
         experts = r.random() < 0.35
@@ -122,6 +123,18 @@ class Case:
         self.beside = experts and self.chip == "h100" and r.random() < 0.3
         self.shards = r.choice([2, 4]) if self.level and self.dp * self.cp > 2 and r.random() < 0.2 else 0
         self.full_batch = self.chip != "h100" and self.executor != "mindspeed" and r.random() < 0.2
+
+        if self.executor == "deepspeed" and r.random() < 0.7:
+            self.be_plain(r)
+
+    def be_plain(self, r):
+        """Degrees as they mostly are where the network's code makes stages and parts of sequences."""
+        self.v, self.sp, self.ep, self.etp, self.scheduler, self.recipe = 1, 0, 1, 0, None, None
+        self.pp = r.choice([d for d in (1, 2, 3, 4) if self.net.layers % d == 0])
+        self.parts = [self.net.layers // self.pp] * self.pp
+        self.cp, self.algo = 1 if self.pp * self.tp > 1 or self.net.small else self.cp, None
+        self.level = min(self.level, 1) if self.pp > 1 else self.level
+        self.again = r.choice(["none", "full"])
 
     def options(self):
         """Of evaluate, but for the plan's own words, which a file may say as well."""
@@ -209,6 +222,23 @@ class Case:
         return why
 
 
+    def unsaid_deepspeed(self, plan):
+        kinds, counts, parts = recomputed(plan)
+        why = ["segments"] if self.v > 1 else ["schedule"] if self.scheduler else []
+        why += ["level"] if self.pp > 1 and self.level > 1 else []
+        why += ["uneven stages"] if len(set(self.parts)) > 1 else []
+        why += ["sequences"] if self.cp > 1 and (self.tp > 1 or self.pp > 1 or self.algo not in (None, "all-to-all")) else []
+        why += ["experts"] if self.ep > 1 else []
+        why += ["sp"] if self.sp else []
+        why += ["recompute"] if kinds not in ([], ["full"]) else []
+        why += ["uneven"] if kinds == ["full"] and (counts != [parts] or self.again == "uniform:2") else []
+        why += ["fp8"] if self.recipe else []
+        every = self.dp * self.cp
+        why += ["groups of ranks"] if self.shards and self.shards < every and (
+            self.level != 3 or self.cp > 1 or every % self.shards) else []
+        return why + (["two passes as one"] if self.beside and self.pp > 1 and self.v == 1 else [])
+
+
 def recomputed(plan, language=None):
     """Kinds, their layers in each part, and all layers in each part."""
     stages, segments = len(plan["stages"]), 1 + max(op["segment"] for op in plan["operators"])
@@ -254,6 +284,8 @@ def check_facts(case, facts, plan, language):
     if language == "torchtitan" and case.executor == language:
         same("ranks of a shard", facts.shard, (case.shards or case.dp) if case.level else 1)
         same("gathering", facts.reshard, {0: None, 3: "always"}.get(case.level, "never"))
+    if language == "deepspeed":
+        same("ranks of a shard", facts.shard, case.shards if case.shards and case.shards < case.dp and case.level == 3 else -1)
     if language == "mindformers" and case.executor == language and case.shards:
         same("ranks of a shard", facts.doc["parallel"]["parallel_optimizer_config"]["optimizer_weight_shard_size"], case.shards)
     if language == "megatron" and case.executor == language and case.level == 1 and case.shards:
@@ -281,6 +313,8 @@ def check_again(facts, plan, language):
         for pattern, counts in (facts.chosen.items() if isinstance(facts.chosen, dict) else ()):
             flat = rules.mindformers_counts(counts, parts, facts.pp, facts.v, pattern)
             need(any(flat == from_first(w) for w in words), f"{pattern}: {flat}, {table}")
+    elif language == "deepspeed":
+        same("recomputation", facts.checkpoint, kinds == ["full"])
     elif language == "torchtitan":
         same("recomputation", facts.checkpoint, {"full": "FullAC", "products/2": "SelectiveAC"}.get((kinds + [None])[0]))
     else:
@@ -293,10 +327,13 @@ def check_again(facts, plan, language):
 def judge(case, folder, plan, language):
     """The facts of the file for a framework; None: there is none."""
     names = {"megatron": "megatron.sh", "mindspeed": "mindspeed.sh", "mindformers": "mindformers.yaml",
-             "torchtitan": "torchtitan.sh"}
+             "torchtitan": "torchtitan.sh", "deepspeed": "deepspeed.sh"}
     path = os.path.join(folder, names[language])
     if not os.path.exists(path):
         return None
+    if language == "deepspeed":
+        need(rules.demands(folder, names[language], "SCRIPT"), "SCRIPT is not demanded")
+        return rules.deepspeed_plan(folder, names[language], case.devices(), case.net.layers)
     if language == "mindformers":
         with open(path, encoding="utf-8") as f:
             return rules.mindformers(f.read(), case.devices(), case.net.layers, 4, case.net.experts)
@@ -321,6 +358,8 @@ def judge(case, folder, plan, language):
 def judge_deepspeed(case, folder, plan, readme):
     """ds_config.json, of plans for any executor without stages, experts and parts of sequences."""
     path = os.path.join(folder, "ds_config.json")
+    if case.executor == "deepspeed":
+        return
     need(os.path.exists(path) == (case.executor == "generic" and max(case.pp, case.cp, case.ep) == 1), "ds_config.json")
     if not os.path.exists(path):
         return
@@ -331,7 +370,8 @@ def judge_deepspeed(case, folder, plan, readme):
     same("batch", facts.batch, plan["graph"]["batch"])
     same("bf16", facts.doc["bf16"]["enabled"], True)
     for said, lacks in ((case.sp, "sequence parallelism"), (recomputed(plan)[0], "what is recomputed"),
-                        (case.recipe, "8 bits"), (case.shards not in (0, case.dp), "dealt among")):
+                        (case.recipe, "8 bits"), (case.shards and case.shards < case.dp and (case.level != 3 or case.dp % case.shards),
+                                                  "dealt among")):
         need(bool(said) == (re.search(f"DeepSpeed cannot be told: .*{lacks}", readme) is not None), f"{lacks}: {readme}")
 
 
@@ -379,7 +419,7 @@ def check(r, folder):
         judged = 0
         with open(os.path.join(bundle, "README.txt"), encoding="utf-8") as f:
             readme = f.read()
-        for language in ("megatron", "mindspeed", "mindformers", "torchtitan"):
+        for language in ("megatron", "mindspeed", "mindformers", "torchtitan", "deepspeed"):
             facts = judge(case, bundle, plan, language)
             judged += facts is not None
             need(facts is not None or language != case.executor, f"no file for {language}")
@@ -388,7 +428,7 @@ def check(r, folder):
             check_facts(case, facts, plan, language)
             if language == case.executor:
                 check_again(facts, plan, language)
-                if language != "torchtitan" and "is told otherwise" not in readme:
+                if language not in ("torchtitan", "deepspeed") and "is told otherwise" not in readme:
                     read_back(case, bundle, plan, language)
         judge_deepspeed(case, bundle, plan, readme)
         need(judged or "would not start with it" in readme, "no file, and README.txt does not say why")
@@ -402,7 +442,7 @@ class Decided(Case):
 
     def __init__(self, r, folder):
         super().__init__(r, folder)
-        self.executor = r.choice(["megatron", "mindspeed", "mindformers", "torchtitan"])
+        self.executor = r.choice(["megatron", "mindspeed", "mindformers", "torchtitan", "deepspeed"])
         self.chip = CHIPS[self.executor]
         self.recipe = self.algo = self.scheduler = None
         self.relayed = self.beside = self.full_batch = False

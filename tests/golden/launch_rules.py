@@ -540,16 +540,95 @@ def no_duplicates(pairs):
     return dict(pairs)
 
 
-def deepspeed(text, devices):
-    """The facts of a configuration: the product of the batch, the world, what a stage of ZeRO takes."""
+ZERO3 = {"stage3_prefetch_bucket_size", "stage3_max_live_parameters", "stage3_max_reuse_distance",
+         "stage3_param_persistence_threshold", "mics_shard_size"}
+
+
+def deepspeed(text, devices, pp=1, inner=1):
+    """The facts of a configuration: the product of the batch, the world, what a stage of ZeRO takes.
+
+    pp: stages that the network's code makes, with products cut inner times in it.
+    """
     doc = json.loads(text, object_pairs_hook=no_duplicates)
     need(set(doc) <= {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "bf16", "fp16",
-                      "zero_optimization", "tensor_parallel"}, f"{set(doc)}")
+                      "zero_optimization", "tensor_parallel", "data_parallel_size", "sequence_parallel_size"}, f"{set(doc)}")
     tp, zero = doc.get("tensor_parallel", {}).get("autotp_size", 1), doc["zero_optimization"]
-    need(devices % tp == 0, f"{devices} devices, autotp_size {tp}")
-    dp, mbs, m = devices // tp, doc["train_micro_batch_size_per_gpu"], doc["gradient_accumulation_steps"]
+    cp = doc.get("sequence_parallel_size", 1)
+    need(cp == 1 or (tp == 1 and pp == 1), f"Ulysses of {cp} beside tensor parallelism or stages")
+    need(tp == 1 or pp == 1, "autotp beside stages")
+    tp *= inner
+    need(devices % (tp * cp * pp) == 0, f"{devices} devices, {tp} x {cp} x {pp}")
+    dp, mbs, m = devices // (tp * cp * pp), doc["train_micro_batch_size_per_gpu"], doc["gradient_accumulation_steps"]
+    need(doc.get("data_parallel_size", dp) == dp and ("data_parallel_size" in doc) == (cp > 1), f"mesh: {doc}")
     need(doc["train_batch_size"] == mbs * m * dp, f"batch {doc['train_batch_size']}: {mbs} x {m} x {dp}")
-    need(set(zero) <= {"stage", "overlap_comm"} and zero["stage"] in (0, 1, 2, 3), f"{zero}")
+    stage = zero["stage"]
+    need(set(zero) <= {"stage", "overlap_comm"} | (ZERO3 if stage == 3 else set()), f"{zero}")
+    need(stage in (0, 1, 2, 3) and (pp == 1 or stage < 2), f"ZeRO {stage}, {pp} stages")
+    shard = zero.get("mics_shard_size", -1)
+    need(shard == -1 or (shard > 0 and dp % shard == 0), f"mics_shard_size {shard} of {dp}")
+    if stage == 3:
+        need(0 < zero["stage3_prefetch_bucket_size"] <= zero["stage3_max_live_parameters"], f"{zero}")
     need(not (doc["bf16"]["enabled"] and doc["fp16"]["enabled"]), "bf16 and fp16")
-    return types.SimpleNamespace(world=devices, dp=dp, tp=tp, mbs=mbs, m=m, batch=doc["train_batch_size"],
-                                 level=zero["stage"], doc=doc)
+    return types.SimpleNamespace(world=devices, dp=dp, tp=tp, cp=cp, pp=pp, ep=1, v=1, sp=0, mbs=mbs, m=m,
+                                 batch=doc["train_batch_size"], level=stage, shard=shard, doc=doc)
+
+
+def deepspeed_calls(python, layers):
+    """What the functions of deepspeed_plan.py call: stages with their topology, recomputation, sequences, contexts."""
+    called = {}
+
+    def maker(name):
+        def make(*args, **words):
+            need(not args, f"{name}{args}")
+            called[name] = words
+            return name
+        return make
+
+    fakes = {name: types.ModuleType(name) for name in (
+        "deepspeed", "deepspeed.pipe", "deepspeed.runtime", "deepspeed.runtime.pipe", "deepspeed.runtime.pipe.topology",
+        "deepspeed.runtime.sequence_parallel", "deepspeed.runtime.sequence_parallel.ulysses_sp")}
+    fakes["deepspeed.pipe"].PipelineModule = maker("PipelineModule")
+    fakes["deepspeed.runtime.pipe.topology"].PipeModelDataParallelTopology = maker("topology")
+    fakes["deepspeed.runtime.sequence_parallel.ulysses_sp"].UlyssesSPAttentionHF = types.SimpleNamespace(
+        register_with_transformers=maker("sequences"))
+    fakes["deepspeed"].zero = types.SimpleNamespace(Init=maker("Init"), MiCS_Init=maker("MiCS_Init"))
+    sys.modules.update(fakes)
+    spec = importlib.util.spec_from_file_location("deepspeed_plan", python)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if hasattr(module, "pipeline"):
+        need(module.pipeline([None] * layers, "Layer") == "PipelineModule", "pipeline()")
+        need(called["PipelineModule"]["partition_method"] == "type:Layer", f"{called}")
+    else:
+        model = types.SimpleNamespace(gradient_checkpointing_enable=lambda: called.update(again=True),
+                                      gradient_checkpointing_disable=lambda: called.update(again=False))
+        need(module.prepare(model) is model, "prepare()")
+    if hasattr(module, "sequences"):
+        module.sequences("model", core_attn_implementation="sdpa")
+    if hasattr(module, "init"):
+        module.init()
+    return called
+
+
+def deepspeed_plan(folder, script, devices, layers):
+    """The facts of a folder: its script starts one that is given the configuration, and calls the Python beside it."""
+    words, env = run_script(folder, script, {"SCRIPT": "train.py"})
+    own, rest = torchrun_words(words, "train.py")
+    need(int(own["nnodes"]) * int(own["nproc-per-node"]) == devices, f"{own}")
+    need(rest[:2] == ["--deepspeed", "--deepspeed_config"] and len(rest) == 3, f"{rest}")
+    need(os.path.realpath(folder) in map(os.path.realpath, env.get("PYTHONPATH", "").split(":")), "PYTHONPATH")
+    called = deepspeed_calls(os.path.join(folder, "deepspeed_plan.py"), layers)
+    shape = called.get("topology", {"num_pp": 1, "num_mp": 1})
+    with open(rest[2], encoding="utf-8") as f:
+        facts = deepspeed(f.read(), devices, shape["num_pp"], shape["num_mp"])
+    need(shape.get("num_dp", facts.dp) == facts.dp, f"{shape}: {facts.dp}")
+    need(("PipelineModule" in called) == (facts.pp > 1), f"{called}")
+    need(layers % facts.pp == 0, f"{layers} layers in {facts.pp} stages")
+    facts.parts = [layers // facts.pp] * facts.pp
+    facts.checkpoint = called.get("again", called.get("PipelineModule", {}).get("activation_checkpoint_interval") == 1)
+    need(called.get("sequences", {}).get("sequence_parallel_size", 1) == facts.cp, f"{called}")
+    need({"Init", "MiCS_Init"} & set(called) == (set() if facts.level < 3 else {"MiCS_Init" if facts.shard > 0 else "Init"}),
+         f"{called}: ZeRO {facts.level}, {facts.shard}")
+    for name in ("Init", "MiCS_Init"):
+        need(called.get(name, {}).get("config_dict_or_path", rest[2]) == rest[2], f"{called}")
+    return facts

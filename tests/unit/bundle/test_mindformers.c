@@ -2,6 +2,7 @@
 /* Plans in MindFormers' YAML, and in the scripts for Megatron, MindSpeed and torchtitan. */
 #include "expert_test.h"
 #include "base/vec.h"
+#include "bundle/deepspeed.h"
 #include "bundle/layers.h"
 #include "bundle/megatron.h"
 #include "bundle/mindformers.h"
@@ -432,7 +433,8 @@ START_TEST(nothing_is_said)
 	struct fixture f;
 	struct ap_hybrid h;
 	struct ap_plan p;
-	say_fn *const say[] = {ap_mindformers_say, ap_megatron_say, ap_mindspeed_say, ap_torchtitan_say};
+	say_fn *const say[] = {ap_mindformers_say, ap_megatron_say, ap_mindspeed_say, ap_torchtitan_say,
+		ap_deepspeed_say};
 
 	expert_plan(&f, &c, &h, &p);
 	for (size_t i = 0; i < AP_COUNT(say); i++)
