@@ -283,10 +283,11 @@ static enum ap_launch_language launch_of(struct ap_ctx *ctx, const struct ap_set
 	const char *path, struct ap_input *in)
 {
 	struct ap_ctx quiet = ap_diag_apart(ctx);
-
-	return strcmp(path, "-") != 0 && !ap_file_suffix(path, ".json") &&
+	enum ap_launch_language language = strcmp(path, "-") != 0 &&
 		ap_input_read(&quiet, set, path, in) == AP_OK ? ap_launch_language(in->text, in->len)
 		: AP_LAUNCH_NONE;
+
+	return language == AP_LAUNCH_DEEPSPEED || !ap_file_suffix(path, ".json") ? language : AP_LAUNCH_NONE;
 }
 
 struct checking {

@@ -18,7 +18,7 @@ enum meaning { TP, PP, CP, CP_ALGO, EP, ETP, SP, DP, WORLD, NODES, PER_NODE, MBS
 	PER_CHUNK, LAYERS, CHUNKS, MINDSPEED, OPTIMIZER, MOMENTUM, AGAIN_NORM, AGAIN_ACTIVATION,
 	INSTANCES,
 	LIST, FIRST, LAST, LAYOUT, GRANULARITY, SELECTIVE, METHOD, UNIT, MODULES, DEALT, FSDP, FSDP2,
-	SHARDING, OVERLAP, BALANCED, DISPATCHER, BACKEND, DEEPEP, MICRO,
+	SHARDING, ZERO, MICS, HPZ, OVERLAP, BALANCED, DISPATCHER, BACKEND, DEEPEP, MICRO,
 	VOCABULARY, COPIES, ACCUMULATED, OFFSET, FULL, SELECT, GATHERED, MEANINGS, COPIED, NOT_SAID };
 
 static const struct word {
@@ -42,7 +42,8 @@ static const char rule[] = "------------------------ arguments -----------------
 
 const char *ap_launch_text(enum ap_launch_language language)
 {
-	return language == AP_LAUNCH_MEGATRON ? "a file of Megatron's arguments" : "a MindFormers YAML";
+	return language == AP_LAUNCH_MEGATRON ? "a file of Megatron's arguments"
+		: language == AP_LAUNCH_DEEPSPEED ? "a configuration of DeepSpeed" : "a MindFormers YAML";
 }
 
 static bool begins(const char *s, const char *end, const char *with)
@@ -50,6 +51,15 @@ static bool begins(const char *s, const char *end, const char *with)
 	size_t n = strlen(with);
 
 	return (size_t)(end - s) >= n && !memcmp(s, with, n);
+}
+
+/* Is a JSON text one of DeepSpeed's? Its files are small. */
+static bool is_deepspeed(const char *text, size_t len)
+{
+	enum { MOST_BYTES = 1 << 20 };
+
+	return *text == '{' && len < MOST_BYTES && !memchr(text, '\0', len) &&
+		(strstr(text, "\"train_micro_batch_size_per_gpu\"") || strstr(text, "\"zero_optimization\""));
 }
 
 enum ap_launch_language ap_launch_language(const char *text, size_t len)
@@ -61,6 +71,8 @@ enum ap_launch_language ap_launch_language(const char *text, size_t len)
 		"--micro-batch-size", "--global-batch-size", "--num-attention-heads"};
 	const char *end = text + len, *first = text + strspn(text, " \t\r\n");
 
+	if (first < end && is_deepspeed(first, (size_t)(end - first)))
+		return AP_LAUNCH_DEEPSPEED;
 	if (first >= end || *first == '{' || *first == '[')
 		return AP_LAUNCH_NONE;
 	for (const char *line = text; line < end;) {
@@ -366,6 +378,8 @@ static enum ap_status arguments_json(struct ap_ctx *ctx, const char *file, const
 enum ap_status ap_launch_document(struct ap_ctx *ctx, enum ap_launch_language language, const char *file,
 	const char *text, size_t len, struct ap_json **out)
 {
+	if (language == AP_LAUNCH_DEEPSPEED)
+		return ap_json_parse(ctx, file, text, len, 0, out);
 	return (language == AP_LAUNCH_MEGATRON ? arguments_json : ap_yaml_parse)(ctx, file, text, len, out);
 }
 
@@ -471,13 +485,16 @@ static bool is_off(const struct ap_jv *v)
 	case AP_JSTRING:
 		break;
 	}
-	return !*ap_jv_str(v) || !strcmp(ap_jv_str(v), "no_shard");
+	return !*ap_jv_str(v) || !strcmp(ap_jv_str(v), "no_shard") || !strcmp(ap_jv_str(v), "none");
 }
 
 static void find(struct reader *r, const struct word *w, const struct ap_jv *v)
 {
 	int64_t a, b;
 
+	if (r->language == AP_LAUNCH_DEEPSPEED && ap_jv_type(v) == AP_JSTRING &&
+		!strcmp(ap_jv_str(v), "auto"))
+		return; /* of transformers, which fills it in */
 	if (w->meaning == NOT_SAID) {
 		if (!is_off(v))
 			WARN(r, v, "changes the price and is not read: %s", w->text);
@@ -1042,11 +1059,106 @@ static void mindformers_recompute(struct reader *r)
 		say_text(r, "recompute", s.s);
 }
 
+/* ---- what DeepSpeed is told ---- */
+
+/* A whole number that may stand for nothing. */
+static int64_t number_from(struct reader *r, enum meaning m, int64_t least, int64_t otherwise)
+{
+	const struct ap_jv *v = r->found[m];
+	int64_t n;
+
+	if (!v)
+		return otherwise;
+	if (ap_jv_type(v) == AP_JNUMBER && ap_jv_int(r->doc, v, &n) && n >= least && n <= INT32_MAX)
+		return n;
+	FAULT(r, v, "expected a number from %" PRId64 " to %d", least, INT32_MAX);
+	return otherwise;
+}
+
+/* What is dealt, and among which ranks. */
+static void deepspeed_dealing(struct reader *r)
+{
+	int64_t stage = number_from(r, ZERO, 0, 0), mics = number_from(r, MICS, -1, -1);
+
+	if (stage > 3) {
+		FAULT(r, r->found[ZERO], "expected a stage of ZeRO from 0 to 3");
+		return;
+	}
+	say(r, "enable_parallel_optimizer", stage ? "true" : "false");
+	if (stage)
+		say_text(r, "optimizer_level", ap_arena_printf(r->ctx->arena, "level%" PRId64, stage));
+	if (mics > 0 && stage == 3)
+		say(r, "optimizer_weight_shard_size", ap_arena_printf(r->ctx->arena, "%" PRId64, mics));
+	else if (mics > 0)
+		WARN(r, r->found[MICS], "is without effect but at stage 3");
+	if (number_from(r, HPZ, 0, 1) > 1 && stage == 3)
+		WARN(r, r->found[HPZ], "changes the price and is not read: servers have no further copy of "
+			"weights");
+	say(r, "overlap_grad_reduce", (r->found[OVERLAP] ? flag(r, OVERLAP) : stage == 3) ? "true" : "false");
+}
+
+/* Of samples of a step, micro-batches and data parallel ranks two tell the third. */
+static void deepspeed_degrees(struct reader *r)
+{
+	int64_t tp = number_from(r, TP, 0, 1), cp = number(r, CP, 1), dp = number(r, DP, 0);
+	int64_t mbs = number(r, MBS, 0), m = number(r, ACCUMULATED, 0), batch = number(r, BATCH, 0), all;
+
+	tp = tp ? tp : 1;
+	if (ap_diag_count(r->ctx->diag, AP_ERROR))
+		return;
+	if (!dp && mbs && m && batch && batch % (mbs * m) == 0)
+		dp = batch / (mbs * m);
+	if (!batch && mbs && m && dp && ap_product((const int64_t[]){mbs, m, dp}, 3, &all) &&
+		all <= INT32_MAX)
+		batch = all;
+	if (mbs && m && batch && (!dp || batch / mbs / m != dp || batch % (mbs * m))) {
+		FAULT(r, r->found[BATCH], "train_batch_size is not train_micro_batch_size_per_gpu x "
+			"gradient_accumulation_steps x data parallel ranks");
+		return;
+	}
+	if (!ap_product((const int64_t[]){tp, cp, dp ? dp : 1}, 3, &all) || all > INT32_MAX) {
+		FAULT(r, ap_json_root(r->doc), "degrees that no machine has");
+		return;
+	}
+	say_hybrid(r, "tp=%" PRId64 ",cp=%" PRId64, tp, cp);
+	if (dp) {
+		say_hybrid(r, "dp=%" PRId64, dp);
+		say(r, "device_num", ap_arena_printf(r->ctx->arena, "%" PRId64, all));
+	}
+	if (mbs)
+		say_hybrid(r, "mbs=%" PRId64, mbs);
+	else if (m)
+		say_hybrid(r, "mbn=%" PRId64, m);
+	if (batch)
+		say(r, "batch", ap_arena_printf(r->ctx->arena, "%" PRId64, batch));
+}
+
+static const char *say_launch(struct reader *r)
+{
+	if (r->language == AP_LAUNCH_DEEPSPEED) {
+		deepspeed_degrees(r);
+		deepspeed_dealing(r);
+		return "deepspeed";
+	}
+	say_degrees(r);
+	if (r->language == AP_LAUNCH_MINDFORMERS) {
+		mindformers_recompute(r);
+		return "mindformers";
+	}
+	megatron_recompute(r);
+	megatron_dealing(r);
+	megatron_dispatcher(r);
+	megatron_optimizer(r);
+	say(r, "overlap_grad_reduce", flag(r, OVERLAP) ? "true" : "false");
+	if (flag(r, BALANCED))
+		say(r, "expert_imbalance", "1");
+	return r->found[MINDSPEED] || r->found[CHUNKS] ? "mindspeed" : "megatron";
+}
+
 enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language language, const char *file,
 	const char *text, size_t len, struct ap_json **out)
 {
 	struct reader r = {.ctx = ctx, .language = language};
-	bool yaml = language == AP_LAUNCH_MINDFORMERS;
 	struct ap_json *doc;
 
 	AP_TRY(ap_launch_document(ctx, language, file, text, len, &doc));
@@ -1058,18 +1170,7 @@ enum ap_status ap_launch_settings(struct ap_ctx *ctx, enum ap_launch_language la
 		FAULT(&r, ap_json_root(doc), "expected sections");
 	else
 		walk(&r, ap_json_root(doc), "");
-	say_degrees(&r);
-	(yaml ? mindformers_recompute : megatron_recompute)(&r);
-	if (!yaml) {
-		megatron_dealing(&r);
-		megatron_dispatcher(&r);
-		megatron_optimizer(&r);
-		say(&r, "overlap_grad_reduce", flag(&r, OVERLAP) ? "true" : "false");
-		if (flag(&r, BALANCED))
-			say(&r, "expert_imbalance", "1");
-	}
-	say_text(&r, "executor", yaml ? "mindformers" : r.found[MINDSPEED] || r.found[CHUNKS] ? "mindspeed"
-		: "megatron");
+	say_text(&r, "executor", say_launch(&r));
 	AP_TRY(ap_diag_status(ctx->diag));
 	say_text(&r, "hybrid", r.hybrid.s);
 	ap_str_addc(&r.out, '}');

@@ -11,12 +11,17 @@
 
 struct ap_json;
 
-enum ap_launch_language { AP_LAUNCH_NONE, AP_LAUNCH_MINDFORMERS, AP_LAUNCH_MEGATRON };
+enum ap_launch_language {
+	AP_LAUNCH_NONE,
+	AP_LAUNCH_MINDFORMERS,
+	AP_LAUNCH_MEGATRON,
+	AP_LAUNCH_DEEPSPEED /* says no network */
+};
 
-/* The language of a text, by its content; none of JSON. O(len). */
+/* The language of a text, by its content; none of JSON but DeepSpeed's configuration. O(len). */
 enum ap_launch_language ap_launch_language(const char *text, size_t len);
 
-/* "a MindFormers YAML", "a file of Megatron's arguments". */
+/* "a MindFormers YAML", "a file of Megatron's arguments", "a configuration of DeepSpeed". */
 const char *ap_launch_text(enum ap_launch_language language);
 
 /*

@@ -445,6 +445,10 @@ enum ap_status ap_model_of_launch(struct ap_ctx *ctx, const struct ap_settings *
 	struct ap_hf_net net;
 	struct ap_json *doc;
 
+	if (language == AP_LAUNCH_DEEPSPEED)
+		return ap_path_fault(ctx, AP_USAGE, in->path, ap_arena_printf(ctx->arena,
+			"is %s, which says no network; expected an operator graph or a model's "
+			"configuration, and --config with it", ap_launch_text(language)));
 	AP_TRY(ap_launch_document(ctx, language, in->path, in->text, in->len, &doc));
 	AP_TRY(check_own(ctx, set, in->path));
 	if (!set->batch)
@@ -463,7 +467,8 @@ int64_t ap_model_launch_parameters(struct ap_ctx *ctx, const struct ap_settings 
 	struct ap_hf_net net;
 	struct ap_json *doc;
 
-	if (ap_launch_document(&quiet, language, in->path, in->text, in->len, &doc) != AP_OK ||
+	if (language == AP_LAUNCH_DEEPSPEED ||
+		ap_launch_document(&quiet, language, in->path, in->text, in->len, &doc) != AP_OK ||
 		read_launch(&quiet, set, language, doc, 1, &net) != AP_OK)
 		return 0;
 	return ap_model_parameters(net.make(ctx->arena, net.dimensions));

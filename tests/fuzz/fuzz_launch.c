@@ -26,7 +26,8 @@ static const char *word(size_t i)
 		"None", "[[1,0],[0,1]]", "Ettt|(t*4|)*2,t*5|tL", "full", "selective", "uniform",
 			"block", "\"", "'",
 		"------------------------ arguments ------------------------", "parallel_config:",
-			"- ", "\\\n"};
+			"- ", "\\\n", "{\"train_micro_batch_size_per_gpu\": 2,", "\"zero_optimization\": {\"stage\": 3,",
+		"\"mics_shard_size\": 2", "\"sequence_parallel_size\": 2,", "\"auto\"", "}"};
 
 	return i < AP_COUNT(words) ? words[i] : NULL;
 }
