@@ -132,6 +132,13 @@ CASES = [  # graph, devices, options
     ("deep", 3, ["--hybrid", "layers=0,3,2,pp=3,mbn=3", *GENERIC, *DEAL]),
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=0,3,2,0", *GENERIC]),
     ("deep", 4, ["--hybrid", "tp=2,pp=2,offset=1,0,mbn=4", "--recompute", "full"]),
+    # a V of 0, 3, 1 and 1 layers, of which some recompute
+    ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=0,3,1,1", "--pipeline-scheduler", "zero_bubble_v",
+                 "--recompute", "full:0,2/1,0", *GENERIC, *DEAL, "--optimizer-level", "level2"]),
+    # of DeepSpeed: heads are exchanged, parameters are dealt in groups
+    ("deep", 4, ["--hybrid", "dp=2,cp=2,mbs=3", "--executor", "deepspeed", *DEAL, "--optimizer-level", "level2"]),
+    ("deep", 8, ["--hybrid", "dp=4,tp=2,mbn=1", "--executor", "deepspeed", *DEAL, "--optimizer-level", "level3",
+                 "--optimizer-weight-shard-size", "2"]),
     # Keys and values go round.
     ("flash", 4, ["--hybrid", "dp=2,cp=2,mbs=1,cp_algo=ring", *GENERIC]),
     ("flash", 8, ["--hybrid", "dp=2,tp=2,cp=2,sp=1,mbs=3,cp_algo=ring", *GENERIC, "--recompute", "full"]),
