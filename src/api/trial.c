@@ -71,18 +71,45 @@ static bool price_dealt(struct trying *t, const struct ap_layer_problem *q,
 	return true;
 }
 
-/* Stages that are too large are dealt less, by what the layers' figures leave out. */
-static void give_room(struct ap_layer_problem *q, const int64_t *excess, int64_t *fixed)
+struct rooms { /* [stages] bytes */
+	int64_t *fixed; /* the problem's, with what was given */
+	int64_t *given; /* last */
+	int64_t *excess; /* of the plan that was priced last */
+};
+
+/* Stages in which a plan is too large are dealt less, by what the layers' figures leave out of it. */
+static void give_room(const struct trying *t, const struct ap_layer_problem *q,
+	const struct ap_partition_plan *plan, struct rooms *r)
 {
-	for (int32_t s = 0; s < q->p.nstage; s++)
-		fixed[s] += excess[s] > 0 ? excess[s] : 0;
+	struct ap_partition_plan of_one = *plan;
+	struct ap_partition_worth worth;
+
+	of_one.degree = AP_NEW_N(t->ctx->arena, uint32_t, q->p.nstage);
+	ap_partition_judge(t->ctx, &q->p, &of_one, &worth);
+	for (int32_t s = 0; s < q->p.nstage; s++) {
+		r->given[s] = r->excess[s] > 0
+			? t->c->usable_bytes + r->excess[s] - worth.stage[s].memory_bytes : 0;
+		r->fixed[s] += r->given[s];
+	}
 }
 
-static void begin(struct trying *t, struct ap_layer_problem *q, int64_t **fixed, int64_t **excess)
+/* Rooms that were given for one plan may be too much for others, which leave out less. */
+static void take_half_back(const struct ap_layer_problem *q, struct rooms *r)
 {
-	*fixed = ap_arena_memdup(t->ctx->arena, q->p.fixed_bytes, (size_t)q->p.nstage * sizeof **fixed);
-	*excess = AP_NEW_N(t->ctx->arena, int64_t, q->p.nstage);
-	q->p.fixed_bytes = *fixed;
+	for (int32_t s = 0; s < q->p.nstage; s++) {
+		r->given[s] /= 2;
+		r->fixed[s] -= r->given[s];
+	}
+}
+
+static void begin(struct trying *t, struct ap_layer_problem *q, struct rooms *r)
+{
+	size_t n = (size_t)q->p.nstage;
+
+	r->fixed = ap_arena_memdup(t->ctx->arena, q->p.fixed_bytes, n * sizeof *r->fixed);
+	r->given = AP_NEW_N(t->ctx->arena, int64_t, n);
+	r->excess = AP_NEW_N(t->ctx->arena, int64_t, n);
+	q->p.fixed_bytes = r->fixed;
 }
 
 /* Prices layers that are dealt evenly, all in the leanest kind. */
@@ -115,7 +142,7 @@ static void look(struct trying *t)
 	struct ap_layer_problem q;
 	struct ap_ctx *ctx = t->ctx;
 	struct ap_partition_plan plan;
-	int64_t *fixed, *excess;
+	struct rooms rooms;
 	double step_s;
 
 	if (ap_layer_problem_make(ctx, t->c->rows, t->c->space, &t->trial->point, t->c->usable_bytes,
@@ -124,17 +151,18 @@ static void look(struct trying *t)
 		return;
 	}
 	ap_kin_tell_layers(&q, &t->trial->point, &t->yield->told);
-	begin(t, &q, &fixed, &excess);
+	begin(t, &q, &rooms);
 	for (int i = 0; i < MISFITS; i++) {
 		bool fits = ap_partition_even(ctx, &q.p, &plan, &step_s);
 
-		/* Rooms that were given for one plan may be too much for all. */
-		if (!fits && i > 0 && !(t->c->below_s < INFINITY))
-			price_leanest(t, &q);
-		if (!fits || step_s >= t->c->near_s || price_dealt(t, &q, &plan, excess) ||
+		if (!fits && i > 0) {
+			take_half_back(&q, &rooms);
+			continue;
+		}
+		if (!fits || step_s >= t->c->near_s || price_dealt(t, &q, &plan, rooms.excess) ||
 			step_s >= t->c->below_s)
 			return;
-		give_room(&q, excess, fixed);
+		give_room(t, &q, &plan, &rooms);
 	}
 	price_leanest(t, &q);
 }
@@ -179,11 +207,11 @@ static void deal(struct trying *t)
 	struct ap_layer_problem q;
 	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
 		t->c->usable_bytes, &q);
-	int64_t *fixed, *excess;
+	struct rooms rooms;
 
 	assert(st == AP_OK);
 	(void)st;
-	begin(t, &q, &fixed, &excess);
+	begin(t, &q, &rooms);
 	for (int i = 0; i < MISFITS; i++) {
 		struct ap_partition_choice choice;
 
@@ -194,9 +222,14 @@ static void deal(struct trying *t)
 			if (!choice.plan && choice.ended == AP_ENDED_PROVEN)
 				trial->bound_s = fmax(trial->bound_s, budget.below);
 		}
-		if (!choice.plan || price_dealt(t, &q, choice.plan, excess))
+		if (choice.plan && price_dealt(t, &q, choice.plan, rooms.excess))
 			break;
-		give_room(&q, excess, fixed);
+		if (choice.plan)
+			give_room(t, &q, choice.plan, &rooms);
+		else if (i > 0)
+			take_half_back(&q, &rooms);
+		else
+			break;
 	}
 	/* What was found at first may be better, as layers' figures leave out some of what a step takes. */
 	if (before.verdict == AP_DECISION_FITS &&
