@@ -41,6 +41,12 @@ void ap_kin_tell_plan(struct ap_ctx *ctx, const struct ap_plan *p, const struct 
 	}
 	for (uint32_t s = 0; s < p->nstage; s++)
 		out->pass_s += p->stage[s].forward_s + p->stage[s].backward_s;
+	for (ap_id i = 0; i < p->graph->ntensor; i++) {
+		const struct ap_tensor *t = &p->graph->tensor[i];
+
+		for (uint32_t u = 1; t->kind == AP_TENSOR_PARAM && u < t->nuse; u++)
+			out->pass_s -= ap_plan_sum_s(p, &t->use[u]); /* in other stages it is received */
+	}
 }
 
 void ap_kin_tell_layers(const struct ap_layer_problem *q, const struct ap_decision_point *at,

@@ -171,6 +171,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 		out->p.least_at_ends = 0;
 	make_runs(&m, kind, n, &out->p);
 	add_up(&m, kind, n, out);
+	out->pass_s -= ap_layer_table_find(rows, point, 0)->summed_s;
 	return AP_OK;
 }
 

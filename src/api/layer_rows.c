@@ -18,6 +18,7 @@
 #include "plan/block_costs.h"
 #include "plan/blocks.h"
 #include "plan/make.h"
+#include "plan/terms.h"
 
 enum { WHY_BYTES = 200 };
 
@@ -181,7 +182,7 @@ static double reducing_s(const struct ap_block_cost *c, bool splits)
  * earliest.
  */
 static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of, uint32_t nblock, bool splits,
-	struct ap_partition_row *row, uint32_t nlayer)
+	const double *summed_s, struct ap_partition_row *row, uint32_t nlayer)
 {
 	struct ap_partition_row *last = &row[nlayer + AP_LAYERS_LAST];
 	double blocks_s = 0, collectives_s = 0;
@@ -196,6 +197,8 @@ static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of,
 	for (uint32_t b = 0; b < nblock && reduces; b++)
 		row[row_of[b]].beside_s += collectives_s > blocks_s ? cost[b].collectives_s
 			: reducing_s(&cost[b], splits);
+	for (uint32_t i = 0; i < nlayer + AP_LAYERS_ENDS && reduces && collectives_s <= blocks_s; i++)
+		row[i].beside_s -= summed_s[i];
 	if (reduces)
 		last->beside_s = fmax(last->beside_s, splits ? last->weight_s : last->backward_s);
 }
@@ -209,6 +212,51 @@ static void split_passes(struct ap_ctx *ctx, const struct ap_scheduler *splittin
 	step->pipe = pipe;
 }
 
+/*
+ * Parts that use a parameter of another stage receive it, and add nothing up: of each row, the seconds of a
+ * micro-batch by which its backward pass may be shorter. Of the first row that uses a parameter there are none.
+ */
+static double *find_summed(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
+	uint32_t nlayer)
+{
+	double *summed_s = AP_NEW_N(ctx->scratch, double, nlayer + AP_LAYERS_ENDS);
+
+	for (ap_id i = 0; i < p->graph->ntensor; i++) {
+		const struct ap_tensor *t = &p->graph->tensor[i];
+		uint32_t first = nlayer + AP_LAYERS_LAST;
+
+		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && u < t->nuse; u++) {
+			uint32_t row = row_of[p->blocks->of[t->use[u].node]];
+
+			if (first != nlayer + AP_LAYERS_FIRST && (row < first || row == nlayer + AP_LAYERS_FIRST))
+				first = row;
+		}
+		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && u < t->nuse; u++) {
+			uint32_t row = row_of[p->blocks->of[t->use[u].node]];
+
+			summed_s[row] += row == first ? 0 : ap_plan_sum_s(p, &t->use[u]);
+		}
+	}
+	return summed_s;
+}
+
+/* A kernel that is slowed by an exchange beside it takes more, and so is what it loses. With passes for weights of
+ * their own, either pass may be the one that loses it. */
+static void leave_summed(const struct ap_step *step, const double *summed_s, bool splits,
+	struct ap_partition_row *row, uint32_t nrow)
+{
+	double slowdown = step->software ? step->software->overlap_slowdown : 1;
+
+	for (uint32_t i = 0; i < nrow; i++) {
+		double slowed = (slowdown - 1) * summed_s[i];
+
+		row[i].backward_s -= summed_s[i] + fmax(0, slowed - row[i].slowed_s);
+		row[i].slowed_s = fmax(0, row[i].slowed_s - slowed);
+		if (splits)
+			row[i].weight_s = fmax(0, row[i].weight_s - summed_s[i]);
+	}
+}
+
 /* Makes the rows of an entry. AP_LIMIT without a report if layers are no blocks of their own. */
 static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, struct entry *e)
 {
@@ -219,6 +267,8 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	struct ap_settings o;
 	struct ap_inputs in;
 	struct ap_plan plan;
+	uint32_t nrow = t->fold->nkept + AP_LAYERS_ENDS;
+	double *summed_s;
 	uint32_t *row_of;
 
 	src.apart = e->stages;
@@ -247,9 +297,16 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		row_of[b] = (uint32_t)layer;
 		add_block(&in.step, &cost[b], &e->row[layer]);
 	}
-	lay_beside(cost, row_of, plan.blocks->n, e->splitting != NULL, e->row, t->fold->nkept);
-	e->made = (struct ap_layer_rows){.row = e->row, .passed_bytes = passed_on(ctx, &plan),
-		.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers};
+	summed_s = find_summed(ctx, &plan, row_of, t->fold->nkept);
+	for (uint32_t i = 0; i < nrow && e->stages == 1; i++) {
+		e->made.summed_s += summed_s[i];
+		summed_s[i] = 0;
+	}
+	leave_summed(&in.step, summed_s, e->splitting != NULL, e->row, nrow);
+	lay_beside(cost, row_of, plan.blocks->n, e->splitting != NULL, summed_s, e->row, t->fold->nkept);
+	e->made.row = e->row;
+	e->made.passed_bytes = passed_on(ctx, &plan);
+	e->made.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers;
 	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);
 	ap_layer_border_make(ctx, &plan, row_of, t->fold->nkept, staged,
 		in.hybrid.sp || in.hybrid.ep > 1 || in.hybrid.pp_scatter, &e->made.border);

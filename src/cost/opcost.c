@@ -470,29 +470,38 @@ static double copies_of_weight_s(const struct ap_opcost *x)
 	return copies_of(x, 1) > 1 ? times * ap_kernel_time_s(x->chip, &by_columns) : 0;
 }
 
-/* Adding the gradients of weights to those of the micro-batches before, of the part that is kept: the kernel
- * that makes them reads the sum at its end, or one of its own reads both and writes the sum. */
+/* Bytes of that: the kernel that makes them reads the sum at its end, or one of its own reads both and writes
+ * the sum. */
+static double sum_bytes(const struct ap_step *step, const struct ap_bound *b, const struct ap_task *t,
+	const struct ap_placement *p, int i)
+{
+	const struct ap_task_operand *in = &t->in[i];
+	double elements = (double)ap_local_elements(&b->in[i], 0, p, step);
+	enum ap_dtype stored = ap_task_stored(t, i);
+	int one = ap_dtype_bytes(stored), sum;
+	struct ap_opt_shard s;
+
+	if (!step->software || step->software->gradient_sum == AP_SUM_UNKNOWN ||
+		t->measured || in->kind != AP_TENSOR_PARAM || !in->grad || in->twin != i)
+		return 0;
+	sum = step->gradient_fp32_sync ? ap_gradient_held_bytes(stored, step) : one;
+	ap_opt_shard_make(t, i, p, step, &s);
+	return elements / (double)(s.gradient ? s.shards : 1) *
+		(step->software->gradient_sum == AP_SUM_FUSED ? sum : one + 2 * sum);
+}
+
+double ap_op_sum_s(const struct ap_chip *chip, const struct ap_step *step, const struct ap_bound *b,
+	const struct ap_task *t, const struct ap_placement *p, int i)
+{
+	return sum_bytes(step, b, t, p, i) / (chip->memory_Bps * chip->memory_efficiency);
+}
+
 static double sum_s(const struct ap_opcost *x)
 {
-	const struct ap_software *how = x->step->software;
 	double bytes = 0;
 
-	if (!how || how->gradient_sum == AP_SUM_UNKNOWN)
-		return 0;
-	for (int i = 0; i < x->b->nin; i++) {
-		const struct ap_task_operand *in = &x->t->in[i];
-		double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
-		enum ap_dtype t = ap_task_stored(x->t, i);
-		int one = ap_dtype_bytes(t), sum = x->step->gradient_fp32_sync ?
-			ap_gradient_held_bytes(t, x->step) : one;
-		struct ap_opt_shard s;
-
-		if (in->kind != AP_TENSOR_PARAM || !in->grad || in->twin != i)
-			continue;
-		ap_opt_shard_make(x->t, i, x->p, x->step, &s);
-		bytes += elements / (double)(s.gradient ? s.shards : 1) *
-			(how->gradient_sum == AP_SUM_FUSED ? sum : one + 2 * sum);
-	}
+	for (int i = 0; i < x->b->nin; i++)
+		bytes += sum_bytes(x->step, x->b, x->t, x->p, i);
 	return bytes / (x->chip->memory_Bps * x->chip->memory_efficiency);
 }
 

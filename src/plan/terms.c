@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cost/opcost.h"
 #include "graph/work.h"
 #include "hw/chip.h"
 #include "hw/coll.h"
@@ -170,4 +171,10 @@ const struct ap_measured *ap_plan_measured(const struct ap_plan *p, bool *is_lik
 {
 	return p->step->software ? ap_measured_nearest(p->machine->chip->name, p->step->software->name,
 		ap_graph_kind(p->graph), is_like) : NULL;
+}
+
+double ap_plan_sum_s(const struct ap_plan *p, const struct ap_use *use)
+{
+	return ap_op_sum_s(p->machine->chip, p->step, &p->graph->node[use->node].bound, &p->task[use->node],
+		&p->op[use->node].place, (int)use->operand);
 }

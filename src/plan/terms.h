@@ -20,6 +20,10 @@ void ap_plan_slice(const struct ap_plan *p, const struct ap_tensor *t, const str
  * ("Default/.."), else the whole name. */
 const char *ap_short_name(const char *name);
 
+/* Seconds of a micro-batch for adding the gradient that a use of a parameter makes to those before. A stage
+ * that receives the parameter takes none: it gives the gradient back once a step. */
+double ap_plan_sum_s(const struct ap_plan *p, const struct ap_use *use);
+
 #define AP_MEMORY_KINDS 9
 
 struct ap_memory_kind {
