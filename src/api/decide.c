@@ -19,7 +19,7 @@ enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says and no memory of the
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
 enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and what is tried of them */
 #define DEAL_BEYOND (UINT64_C(1) << 24) /* work, likewise, of what the executor cannot be told */
-#define PRESS_ALL 32 /* trials that are bounded with more work */
+#define PRESS_ALL (UINT64_C(1) << 28) /* work to bound those again that the bound of all comes from */
 #define DEAL_ALL (UINT64_C(1) << 27) /* work to deal the layers of all points: about a second */
 
 /* The network's layers are runs of operators, each by itself, one behind the other. */
@@ -148,13 +148,17 @@ static void try_one(void *user, size_t i, int worker)
 	ap_worker_end(w);
 }
 
-/* Does a step of each trial of a round, and learns from them in their order. Returns the work to deal
- * layers. */
-static uint64_t run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_layer_table *rows,
-	const struct ap_round *round, struct ap_workers *workers, struct ap_rounds *io, uint32_t *priced)
+struct spent {
+	uint32_t priced; /* plans */
+	uint64_t dealing, bounding; /* work */
+};
+
+/* Does a step of each trial of a round, and learns from them in their order. */
+static void run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_layer_table *rows,
+	const struct ap_round *round, struct ap_workers *workers, struct ap_rounds *io,
+	struct spent *spent)
 {
-	struct running x = {c, io, round, workers, {{{0}, 0, 0}}};
-	uint64_t work = 0;
+	struct running x = {c, io, round, workers, {{{0}, 0, 0, 0}}};
 
 	for (uint32_t i = 0; i < round->n; i++)
 		if (io->trial[round->at[i]].point.kind < 0)
@@ -169,11 +173,11 @@ static uint64_t run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap
 		if (x.yield[i].told.any)
 			ap_kins_learn(io->kins, at, &x.yield[i].told);
 		ap_rounds_offer(io, at);
-		*priced += x.yield[i].priced;
-		work += x.yield[i].work;
+		spent->priced += x.yield[i].priced;
+		spent->dealing += x.yield[i].work;
+		spent->bounding += x.yield[i].bounding;
 	}
 	ap_workers_forget(workers);
-	return work;
 }
 
 /* Counts the verdicts, and takes the least of all bounds. */
@@ -267,7 +271,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	struct ap_rounds rounds;
 	struct ap_round round;
 	struct ap_inputs in;
-	uint64_t work = 0;
+	struct spent spent = {0};
 
 	*out = (struct ap_decision){.best = AP_NONE};
 	ap_ctx_phase(ctx, "reading the graph");
@@ -303,18 +307,20 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		.usable_bytes = out->usable_bytes,
 		.timed = set->prune && !set->overlap_moe_expert_parallel_comm};
 	c = (struct ap_trial_case){set, &whole, &out->space, rows, out->usable_bytes, INFINITY, INFINITY};
-	for (uint32_t tried = 0; work < most_work && tried < most && !ap_ctx_stopped(ctx) &&
+	for (uint32_t tried = 0; spent.dealing < most_work && tried < most && !ap_ctx_stopped(ctx) &&
 		ap_rounds_next(ctx, &rounds, &round); tried += round.n) {
 		c.below_s = set->prune ? ap_rounds_best_s(&rounds) : INFINITY;
 		c.near_s = below_s < INFINITY ? c.below_s : c.below_s * NEAR;
 		if (round.n > most - tried)
 			round.n = most - tried;
-		work += run(ctx, &c, rows, &round, &workers, &rounds, &out->evaluated);
+		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
 	}
-	for (uint32_t pressed = 0; !told && set->prune && pressed < PRESS_ALL && !ap_ctx_stopped(ctx) &&
-		ap_rounds_press(&rounds, &round); pressed += round.n)
-		(void)run(ctx, &c, rows, &round, &workers, &rounds, &out->evaluated);
+	spent.bounding = 0;
+	while (!told && set->prune && spent.bounding < PRESS_ALL && !ap_ctx_stopped(ctx) &&
+		ap_rounds_press(&rounds, &round))
+		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
 	out->best = rounds.best;
+	out->evaluated = spent.priced;
 	sum_up(out);
 	if (out->best == AP_NONE && !told)
 		return no_plan(ctx, out);

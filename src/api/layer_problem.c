@@ -176,9 +176,9 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 }
 
 double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough,
-	uint32_t times)
+	uint32_t times, uint64_t *work)
 {
-	return ap_partition_bound_to(ctx, &q->p, enough, times);
+	return ap_partition_bound_to(ctx, &q->p, enough, times, work);
 }
 
 /* Layers of each part of which the kind is at least k: [segment * nstage + stage]. */

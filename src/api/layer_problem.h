@@ -28,10 +28,10 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 
 /*
  * No plan of the problem takes less; it stops as soon as that is at least `enough` seconds. INFINITY:
- * there is no plan. times: its work. As ap_partition_bound_to().
+ * there is no plan. times: its work, which adds to *work. As ap_partition_bound_to().
  */
 double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough,
-	uint32_t times);
+	uint32_t times, uint64_t *work);
 
 /* The settings' words for a plan of the problem: what its parts have, and what they recompute. */
 void ap_layer_problem_say(struct ap_ctx *ctx, const struct ap_layer_problem *q,

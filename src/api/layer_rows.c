@@ -213,8 +213,9 @@ static void split_passes(struct ap_ctx *ctx, const struct ap_scheduler *splittin
 }
 
 /*
- * Parts that use a parameter of another stage receive it, and add nothing up: of each row, the seconds of a
- * micro-batch by which its backward pass may be shorter. Of the first row that uses a parameter there are none.
+ * Parts that use a parameter of another stage receive it, and add nothing up: of each row, the seconds of
+ * a micro-batch by which its backward pass may be shorter. Of the first row that uses a parameter there are
+ * none.
  */
 static double *find_summed(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
 	uint32_t nlayer)
@@ -228,7 +229,8 @@ static double *find_summed(struct ap_ctx *ctx, const struct ap_plan *p, const ui
 		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && u < t->nuse; u++) {
 			uint32_t row = row_of[p->blocks->of[t->use[u].node]];
 
-			if (first != nlayer + AP_LAYERS_FIRST && (row < first || row == nlayer + AP_LAYERS_FIRST))
+			if (first != nlayer + AP_LAYERS_FIRST &&
+				(row < first || row == nlayer + AP_LAYERS_FIRST))
 				first = row;
 		}
 		for (uint32_t u = 0; t->kind == AP_TENSOR_PARAM && u < t->nuse; u++) {

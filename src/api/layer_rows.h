@@ -29,8 +29,8 @@ struct ap_layer_rows {
 	const char *why; /* there is none */
 	int64_t passed_bytes; /* most that a layer passes on to others, of a micro-batch */
 	int64_t context_bytes; /* of a device, beside all layers */
-	double summed_s; /* of a micro-batch, in rows of one stage: what several stages do not take, as all but
-	                    the first receive parameters that they share */
+	double summed_s; /* of a micro-batch, in rows of one stage: what several stages do not take, as
+	                    all but the first receive parameters that they share */
 	struct ap_layer_border border;
 };
 

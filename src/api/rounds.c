@@ -88,7 +88,7 @@ static void pick_new(struct ap_ctx *ctx, const struct ap_rounds *r, struct ap_ro
 }
 
 /* Those with which this step was done last, and which may have a plan that is faster than the best. */
-static void pick_open(const struct ap_rounds *r, enum ap_trial_step step, struct ap_round *out)
+static void pick_open(const struct ap_rounds *r, int step, struct ap_round *out)
 {
 	struct candidates list = {.round = out};
 
@@ -113,9 +113,14 @@ bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out)
 			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
 			put(&list, i, t->bound_s);
 	}
-	for (uint32_t k = 0; k < out->n; k++)
-		if (r->trial[out->at[k]].step != AP_TRIAL_DEALT)
+	for (uint32_t k = 0; k < out->n; k++) {
+		struct ap_decision_trial *t = &r->trial[out->at[k]];
+
+		if (t->step < AP_TRIAL_BOUNDED || t->step == AP_TRIAL_DONE)
 			out->n = k;
+		else if (t->step == AP_TRIAL_BOUNDED) /* the work to deal layers has ended */
+			t->step = AP_TRIAL_DEALT;
+	}
 	out->n = out->n < PRESSED ? out->n : PRESSED;
 	return out->n > 0;
 }
@@ -124,7 +129,7 @@ bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *ou
 {
 	out->n = 0;
 	pick_new(ctx, r, out);
-	for (enum ap_trial_step step = AP_TRIAL_LOOKED; out->n == 0 && step < AP_TRIAL_DEALT; step++)
+	for (int step = AP_TRIAL_LOOKED; out->n == 0 && step < AP_TRIAL_DEALT; step++)
 		pick_open(r, step, out);
 	return out->n > 0;
 }

@@ -32,7 +32,7 @@ struct ap_round {
 bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out);
 
 /* When no such round is left: picks the trials that the bound of all comes from, a few, to be bounded with
- * more work. False: that bound is near the best, or the trial that it comes from was picked before.
+ * more work. False: that bound is near the best, or the trial that it comes from was picked often enough.
  * O(trials). */
 bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out);
 

@@ -15,7 +15,6 @@
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
 #define DEAL_GAP 1e-3
-#define PRESS_TIMES 48 /* work of a bound that all depends on, in usual ones */
 
 struct trying {
 	struct ap_ctx *ctx;
@@ -185,7 +184,8 @@ static void bound(struct trying *t, uint32_t times)
 		trial->bound_s = trial->step_s;
 		return;
 	}
-	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->c->below_s, times));
+	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->c->below_s, times,
+		&t->yield->bounding));
 	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
 		return;
 	lack_bytes = ap_partition_lack(ctx, &q.p);
@@ -253,8 +253,8 @@ void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap
 		bound(&t, 1);
 	else if (trial->step == AP_TRIAL_BOUNDED)
 		deal(&t);
-	else
-		bound(&t, PRESS_TIMES);
+	else /* all depends on its bound: four times the work, then sixteen times, ... */
+		bound(&t, UINT32_C(4) << 2 * (trial->step - AP_TRIAL_DEALT));
 	trial->step++;
 	if (trial->verdict == AP_DECISION_REFUSED) {
 		trial->why = ap_diag_first_error(ctx->diag);

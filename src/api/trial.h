@@ -19,12 +19,19 @@ enum ap_decision_verdict {
 };
 #define AP_DECISION_VERDICTS (AP_DECISION_BOUNDED + 1)
 
-enum ap_trial_step { AP_TRIAL_NEW, AP_TRIAL_LOOKED, AP_TRIAL_BOUNDED, AP_TRIAL_DEALT, AP_TRIAL_PRESSED };
+enum ap_trial_step {
+	AP_TRIAL_NEW,
+	AP_TRIAL_LOOKED,
+	AP_TRIAL_BOUNDED,
+	AP_TRIAL_DEALT,
+	AP_TRIAL_PRESSED, /* bounded again, with more work each time */
+	AP_TRIAL_DONE = AP_TRIAL_PRESSED + 3
+};
 
 struct ap_decision_trial {
 	struct ap_decision_point point;
 	enum ap_decision_verdict verdict;
-	enum ap_trial_step step; /* that was done last; one plan is only looked at */
+	int step; /* enum ap_trial_step, that was done last; one plan is only looked at */
 	double bound_s; /* no plan of the point has a shorter step; 0: not known */
 	double step_s; /* simulated; 0: was not */
 	int64_t memory_bytes; /* of the fullest stage; 0: not known */
@@ -46,6 +53,7 @@ struct ap_trial_yield {
 	struct ap_kin_told told;
 	uint32_t priced; /* plans */
 	uint64_t work; /* to deal layers */
+	uint64_t bounding; /* work to bound plans */
 };
 
 /* Does the next step. Points without a kind: c->rows has their rows. What t->point and t->why point to

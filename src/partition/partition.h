@@ -190,8 +190,9 @@ void ap_partition_brute(struct ap_ctx *ctx, const struct ap_partition *p,
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p);
 
 /* The same, but it stops as soon as it is at least `enough` seconds: to ask whether some plan may take
- * less. With `times` the work, which is at least 1, it may be nearer. */
-double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times);
+ * less. With `times` the work, which is at least 1, it may be nearer. Adds to *work, in inner steps. */
+double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times,
+	uint64_t *work);
 
 /* What some stage lacks at least, whatever the plan: 0 if each alone could hold what it has to. */
 int64_t ap_partition_lack(struct ap_ctx *ctx, const struct ap_partition *p);

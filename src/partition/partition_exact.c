@@ -27,6 +27,7 @@
 #define BOUND_WORK 300000 /* of ap_partition_bound(): a millisecond */
 #define FEW_CELLS 1000 /* parts times layers, where segments' lattices are quick */
 #define RELAX_WORK 12000000 /* of the same, where layers are shared out in fractions */
+#define WHOLE_WORK 500000 /* and where these are told apart by whole ones */
 #define FAR (INT64_MAX / 4) /* no plan */
 #define NONE_YET ((INT64_C(1) << 52) + 1) /* ticks */
 
@@ -186,7 +187,7 @@ static const struct relaxed *relax(struct one *x, uint32_t from, uint32_t to)
 		return r;
 	relax = ap_relax_create(s->ctx, s->p, x->c, x->replay, from, to);
 	r->known = true;
-	r->bound = ap_relax_bound(relax, goal(s), left(x) < RELAX_WORK ? left(x) : RELAX_WORK);
+	r->bound = ap_relax_bound(relax, goal(s), left(x) < RELAX_WORK ? left(x) : RELAX_WORK, 0);
 	r->layers = ap_arena_memdup(s->ctx->arena, ap_relax_layers(relax), bytes);
 	s->out->work += ap_relax_work(relax);
 	return r;
@@ -503,7 +504,7 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
  * problem, with kinds by part, as c has it. */
 static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const struct ap_partition *any,
 	struct ap_options *c, struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most,
-	uint64_t work)
+	uint32_t times, uint64_t *work)
 {
 	int32_t n = p->nstage * p->nsegment;
 	struct ap_lattice *l = ap_lattice_create(ctx, any, c, replay, from, to);
@@ -512,7 +513,11 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	int64_t bound = ap_lattice_floor(l), value;
 
 	if (bound <= most) {
-		value = ap_relax_bound(ap_relax_create(ctx, p, c, replay, from, to), most, work);
+		struct ap_relax *relax = ap_relax_create(ctx, p, c, replay, from, to);
+
+		value = ap_relax_bound(relax, most, (uint64_t)times * RELAX_WORK,
+			(uint64_t)times * WHOLE_WORK);
+		*work += ap_relax_work(relax);
 		bound = value > bound ? value : bound;
 	}
 	if (bound > most)
@@ -532,7 +537,8 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	return value > bound && !ap_lattice_is_cut(l) ? value : bound;
 }
 
-double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times)
+double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times,
+	uint64_t *work)
 {
 	struct ap_ctx own = *ctx;
 	struct ap_partition any = *p;
@@ -552,13 +558,12 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 
 		if (ap_uniform_is(p)) {
 			struct ap_uniform best;
-			uint64_t work = 0;
 
-			ap_uniform_best(&own, p, c, replay, d, &work, &best);
+			ap_uniform_best(&own, p, c, replay, d, work, &best);
 			value = best.value < 0 ? FAR : best.value;
 		} else {
-			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1,
-				(uint64_t)times * RELAX_WORK);
+			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1, times,
+				work);
 		}
 		bound = value < bound ? value : bound;
 	}
@@ -569,5 +574,7 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)
 {
-	return ap_partition_bound_to(ctx, p, INFINITY, 1);
+	uint64_t work = 0;
+
+	return ap_partition_bound_to(ctx, p, INFINITY, 1, &work);
 }

@@ -30,9 +30,13 @@
 #define NEAR_ENOUGH 2e-4 /* of the step, between the bound and what fractions take */
 #define ROUNDING 1e-12 /* of the sum of all terms' magnitudes: more than doubles lose */
 #define VIOLATED 1e-7 /* a row that is less so is kept */
+#define NODE_ROUNDS 2
+#define NODE_BUNDLES 3000 /* while plans are told apart by whole layers */
+#define NODE_KEPT 4000
+#define FRACTION 1e-3 /* of a layer: what is no more is none */
 #define ANY (-1) /* number of layers */
 #define WAITING (-1)
-#define AT_ONCE 4 /* rows that are added of those that wait */
+#define AT_ONCE 8 /* rows that are added of those that wait */
 #define MOST_PIVOTS 1000
 #define MOST_SOLVES 60
 
@@ -92,6 +96,8 @@ struct ap_relax {
 	double unit; /* ticks of 1 in the program */
 	double *layers; /* [npart] of the body */
 	uint64_t work, patience; /* work that may bring next to nothing */
+	uint64_t whole; /* for how many layers parts have */
+	size_t most_bundles, most_rows; /* to keep */
 };
 
 struct program { /* the columns of one way to look at it, and its rows */
@@ -791,38 +797,46 @@ static int add_switches(struct program *x, const double *layers)
 	return n;
 }
 
+static void admit(struct program *x, struct row *row)
+{
+	row->id = ap_simplex_add(x->lp, row->a, row->az, row->b);
+	if (row->id >= 0)
+		x->nid = row->id + 1;
+}
+
 /* Adds rows that wait and are broken most. Returns how many. */
 static int add_waiting(struct program *x, const double *layers)
 {
-	double z = ap_simplex_z(x->lp);
-	int n = 0;
+	double z = ap_simplex_z(x->lp), worst[AT_ONCE];
+	struct row *first[AT_ONCE];
+	int n = 0, added = 0;
 
-	for (; n < AT_ONCE; n++) {
-		struct row *worst = NULL;
-		double most = VIOLATED;
+	for (size_t i = 0; i < x->row.n; i++) {
+		struct row *row = &x->row.v[i];
+		double lack = row->b - row->az * z;
+		int at;
 
-		for (size_t i = 0; i < x->row.n; i++) {
-			struct row *row = &x->row.v[i];
-			double lack = row->b - row->az * z;
-
-			if (row->id != WAITING)
-				continue;
-			for (size_t j = 0; j < x->col.n; j++)
-				lack -= row->a[j] * layers[j];
-			if (lack > most) {
-				most = lack;
-				worst = row;
-			}
+		if (row->id != WAITING)
+			continue;
+		for (size_t j = 0; j < x->col.n; j++)
+			lack -= row->a[j] * layers[j];
+		if (lack <= (n == AT_ONCE ? worst[n - 1] : VIOLATED))
+			continue;
+		n += n < AT_ONCE;
+		for (at = n - 1; at > 0 && lack > worst[at - 1]; at--) {
+			worst[at] = worst[at - 1];
+			first[at] = first[at - 1];
 		}
-		if (!worst)
-			break;
-		worst->id = ap_simplex_add(x->lp, worst->a, worst->az, worst->b);
-		x->nid = worst->id >= 0 ? worst->id + 1 : x->nid;
-		if (worst->id < 0)
-			break;
+		worst[at] = lack;
+		first[at] = row;
 	}
 	x->r->work += x->row.n * x->col.n / 8;
-	return n;
+	for (; added < n; added++) {
+		admit(x, first[added]);
+		if (first[added]->id < 0)
+			break;
+	}
+	return added;
 }
 
 /* Solves with all limits that matter. Returns false if the program failed, with a bound of INFINITY if there
@@ -961,7 +975,8 @@ static void look_between(struct program *x, double *near)
 static bool is_done(const struct program *x, int64_t most, uint64_t limit)
 {
 	return in_ticks(x) > most || x->upper - x->bound < NEAR_ENOUGH * x->upper || x->r->work >= limit ||
-	       x->r->bundle.n >= MOST_BUNDLES || x->row.n >= MOST_KEPT || ap_ctx_stopped(x->r->ctx);
+	       x->r->bundle.n >= x->r->most_bundles || x->row.n >= x->r->most_rows ||
+	       ap_ctx_stopped(x->r->ctx);
 }
 
 static void improve(struct program *x, int rounds, int64_t most, uint64_t limit)
@@ -1155,6 +1170,192 @@ static void round_up(struct program *x, const double *layers, int rounds, int64_
 	}
 }
 
+struct fork { /* a part, or a stage, has at most or at least so many layers of the body */
+	int32_t at;
+	bool of_stage, at_most;
+	double count;
+};
+
+struct node { /* plans on one side of each of some forks */
+	const struct node *of; /* NULL: all */
+	struct fork fork;
+	double bound;
+	double *center; /* a fast one of them, in fractions */
+	uint32_t *row, nrow; /* that matter to them, of all */
+};
+
+static void add_fork(struct program *x, const struct fork *f)
+{
+	struct ap_relax *r = x->r;
+	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = 0;
+	double sign = f->at_most ? -1 : 1;
+
+	for (int32_t q = 0; q < r->npart; q++)
+		if ((f->of_stage ? r->stage_of[q] : q) == f->at)
+			base += (double)x->base[q].layers;
+	for (size_t j = 0; j < x->col.n; j++) {
+		int32_t q = x->col.v[j].part;
+
+		if ((f->of_stage ? r->stage_of[q] : q) == f->at && x->group.v[x->col.v[j].group].is_body)
+			a[j] = sign;
+	}
+	add_row(x, a, 0, sign * (f->count - base));
+}
+
+/* Bounds a node; rows that it finds are for all. */
+static void settle(struct program *all, struct ap_simplex *lp, struct node *node, int64_t most,
+	uint64_t limit)
+{
+	struct ap_relax *r = all->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct program x = *all;
+	size_t known = all->row.n, forks;
+	double *y;
+
+	x.lp = lp;
+	ap_simplex_copy(x.lp, all->lp);
+	r->work += x.row.n * x.col.n / 16;
+	x.row.v = ap_arena_memdup(r->ctx->scratch, x.row.v, x.row.n * sizeof *x.row.v);
+	x.row.cap = x.row.n;
+	x.center = AP_NEW_N(r->ctx->arena, double, x.col.n + 1);
+	x.upper = INFINITY;
+	x.bound = node->bound;
+	x.watched = x.nid;
+	for (const struct node *n = node; n->of; n = n->of)
+		add_fork(&x, &n->fork);
+	forks = x.row.n - known;
+	for (uint32_t i = 0; node->of && i < node->of->nrow; i++)
+		if (x.row.v[node->of->row[i]].id == WAITING)
+			admit(&x, &x.row.v[node->of->row[i]]);
+	improve(&x, NODE_ROUNDS, most, limit);
+	node->bound = x.bound;
+	node->center = x.center;
+	if (x.upper == INFINITY)
+		memcpy(x.center, x.x, x.col.n * sizeof *x.x);
+	y = AP_NEW_N(r->ctx->scratch, double, x.nid + 1);
+	ap_simplex_duals(x.lp, y, (size_t)x.nid);
+	node->row = AP_NEW_N(r->ctx->arena, uint32_t, x.col.n + 1);
+	node->nrow = 0;
+	for (size_t i = 0; i < x.row.n; i++) {
+		size_t at = i < known ? i : i - forks;
+
+		if (i >= known && i < known + forks)
+			continue;
+		if (i >= known) {
+			AP_PUSH(r->ctx->arena, all->row, x.row.v[i]);
+			all->row.v[all->row.n - 1].id = WAITING;
+		}
+		if (x.row.v[i].id != WAITING && y[x.row.v[i].id] > 0 && node->nrow <= x.col.n)
+			node->row[node->nrow++] = (uint32_t)at;
+	}
+	ap_arena_release(r->ctx->scratch, mark);
+}
+
+/* The stage, else the part, of which a plan has the most of a fraction of a layer. Returns false if all are
+ * whole. */
+static bool find_fork(const struct program *x, const double *layers, struct fork *out)
+{
+	const struct ap_relax *r = x->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	double *stage = AP_NEW_N(r->ctx->scratch, double, r->p->nstage);
+	double *part = AP_NEW_N(r->ctx->scratch, double, r->npart), most = FRACTION;
+	bool found = false;
+
+	for (int32_t q = 0; q < r->npart; q++)
+		part[q] = (double)x->base[q].layers;
+	for (size_t j = 0; j < x->col.n; j++)
+		if (x->group.v[x->col.v[j].group].is_body)
+			part[x->col.v[j].part] += layers[j];
+	for (int32_t q = 0; q < r->npart; q++)
+		stage[r->stage_of[q]] += part[q];
+	for (int of_stage = 1; of_stage >= 0 && !found; of_stage--) {
+		for (int32_t i = 0; i < (of_stage ? r->p->nstage : r->npart); i++) {
+			double n = of_stage ? stage[i] : part[i], open = fmin(n - floor(n), ceil(n) - n);
+
+			if (open <= most)
+				continue;
+			most = open;
+			*out = (struct fork){i, of_stage, true, floor(n)};
+			found = true;
+		}
+	}
+	ap_arena_release(r->ctx->scratch, mark);
+	return found;
+}
+
+/* Begins a program anew, as few of its rows matter: they wait until they do. */
+static void begin_anew(struct program *x)
+{
+	struct ap_relax *r = x->r;
+
+	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	x->nid = 0;
+	for (size_t i = 0; i < x->row.n; i++)
+		x->row.v[i].id = WAITING;
+	admit(x, &x->row.v[0]); /* it bounds z */
+	add_groups(x);
+	(void)solve(x);
+}
+
+/* The node with the least bound. */
+static size_t least_node(struct node *const *open, size_t n)
+{
+	size_t least = 0;
+
+	for (size_t i = 1; i < n; i++)
+		least = open[i]->bound < open[least]->bound ? i : least;
+	return least;
+}
+
+/*
+ * Parts have whole layers: where the least plan of a node, in fractions, has a part of one, plans have less,
+ * or more. The node with the least bound is the next one that is told apart like that.
+ */
+static void branch(struct program *x, const double *center, int64_t most, uint64_t limit)
+{
+	struct ap_relax *r = x->r;
+	struct ap_arena *arena = r->ctx->arena;
+	struct ap_simplex *lp = ap_simplex_create(arena, x->col.n, MOST_ROWS);
+	struct node *root = AP_NEW(arena, struct node), *node;
+	AP_VEC(struct node *) open = {0};
+	struct fork fork;
+
+	begin_anew(x);
+	*root = (struct node){.bound = x->bound,
+		.center = ap_arena_memdup(arena, center, (x->col.n + 1) * sizeof *center)};
+	AP_PUSH(arena, open, root);
+	r->most_bundles = NODE_BUNDLES;
+	r->most_rows = NODE_KEPT;
+	for (;;) {
+		size_t at = least_node(open.v, open.n);
+
+		node = open.v[at];
+		x->bound = node->bound > x->bound ? node->bound : x->bound;
+		if (in_ticks(x) > most || r->work >= limit || r->bundle.n >= r->most_bundles ||
+			x->row.n >= r->most_rows || ap_ctx_stopped(r->ctx))
+			break;
+		if (!find_fork(x, node->center, &fork)) { /* it has one plan, as far as is known */
+			double before = node->bound;
+
+			if (node->of)
+				settle(x, lp, node, most, limit);
+			if (node->bound < before * (1 + NEAR_ENOUGH))
+				break;
+			continue;
+		}
+		open.v[at] = open.v[--open.n];
+		for (int side = 0; side < 2; side++) {
+			struct node *part = AP_NEW(arena, struct node);
+
+			*part = (struct node){.of = node, .fork = fork, .bound = node->bound};
+			part->fork.at_most = side == 0;
+			part->fork.count = fork.count + side;
+			settle(x, lp, part, most, limit);
+			AP_PUSH(arena, open, part);
+		}
+	}
+}
+
 static void keep_layers(const struct program *x)
 {
 	struct ap_relax *r = x->r;
@@ -1293,6 +1494,9 @@ static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint
 	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && (rounds == 0 || x.upper < INFINITY) &&
 		in_ticks(&x) <= most)
 		round_up(&x, rounds ? x.center : x.x, rounds ? WHOLE_ROUNDS : 0, most, limit);
+	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && rounds > 0 && x.upper < INFINITY &&
+		r->whole > 0 && r->p->objective == AP_OBJECTIVE_STEP && in_ticks(&x) <= most)
+		branch(&x, x.center, most, r->work + r->whole);
 	return in_ticks(&x);
 }
 
@@ -1354,7 +1558,7 @@ static int64_t least_number(struct ap_relax *r)
 	return x.bound == INFINITY ? INT64_MAX : x.bound > 1 ? (int64_t)ceil(x.bound) : 1;
 }
 
-int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
+int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work, uint64_t whole)
 {
 	size_t bytes = (size_t)r->npart * sizeof *r->layers;
 	uint64_t limit = r->work + work;
@@ -1362,6 +1566,9 @@ int64_t ap_relax_bound(struct ap_relax *r, int64_t most, uint64_t work)
 	double *layers;
 
 	r->patience = work / PATIENCE;
+	r->whole = whole;
+	r->most_bundles = MOST_BUNDLES;
+	r->most_rows = MOST_KEPT;
 	if (ap_partition_least_before(r->p, r->npart) > r->nbody ||
 		(r->p->counts == AP_COUNTS_EQUAL && r->nbody % r->npart))
 		return 0;

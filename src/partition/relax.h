@@ -20,8 +20,9 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
 #define AP_RELAX_NONE (INT64_MAX / 4) /* no plan */
 
 /* A bound of the objective in ticks; one above `most` ends it. AP_RELAX_NONE: no plan keeps the limits of
- * memory, not even in fractions. work: limit, in steps of a replay. */
-int64_t ap_relax_bound(struct ap_relax *x, int64_t most, uint64_t work);
+ * memory, not even in fractions. Limits, in steps of a replay: work, and `whole`, which is spent beside it on
+ * telling plans apart by the whole layers of their parts; 0: they may be fractions. */
+int64_t ap_relax_bound(struct ap_relax *x, int64_t most, uint64_t work, uint64_t whole);
 
 /* The layers of the body, [parts], in the fastest plan in fractions that was met. After ap_relax_bound(). */
 const double *ap_relax_layers(const struct ap_relax *x);

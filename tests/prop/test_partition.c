@@ -211,11 +211,12 @@ static void check_against(const struct pipeline *x, struct ap_ctx *ctx, const st
 	static const uint64_t works[] = {0, 30000, 1};
 	static const double shares[] = {0.5, 0.9, 1, 1.1};
 	double cheap = ap_partition_bound(ctx, &x->p);
+	uint64_t work = 0;
 
 	ck_assert_msg(cheap <= all->cost * (1 + 1e-12), "bound %.17g of %.17g", cheap, all->cost);
 	for (size_t i = 0; i < AP_COUNT(shares); i++) {
 		double enough = fmin(cheap, all->cost) * shares[i];
-		double bound = ap_partition_bound_to(ctx, &x->p, enough, 1);
+		double bound = ap_partition_bound_to(ctx, &x->p, enough, i % 2 ? 8 : 1, &work);
 
 		ck_assert_msg(bound <= all->cost * (1 + 1e-12), "bound %.17g of %.17g", bound, all->cost);
 		ck_assert_msg(bound >= fmin(enough, cheap) * 0.99, "%.17g for %.17g, of %.17g", bound, enough,

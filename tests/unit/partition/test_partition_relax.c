@@ -218,13 +218,55 @@ START_TEST(stages_have_whole_layers)
 	const struct ap_partition_budget budget = {.work = 20000000};
 	struct ap_partition_choice c;
 	double bound = ap_partition_bound(&ctx, &p);
+	uint64_t work = 0;
 
 	ck_assert_double_gt(bound, 48 * 4 * 3);
 	ap_partition_solve(&ctx, &p, &budget, &c);
 	ck_assert_double_ge(c.cost, bound);
 	ck_assert_double_ge(bound, c.cost * 0.97);
-	ck_assert_double_ge(ap_partition_bound_to(&ctx, &p, 500, 1), 500);
-	ck_assert_double_lt(ap_partition_bound_to(&ctx, &p, 500, 1), bound);
+	ck_assert_double_ge(ap_partition_bound_to(&ctx, &p, 500, 1, &work), 500);
+	ck_assert_double_lt(ap_partition_bound_to(&ctx, &p, 500, 1, &work), bound);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/* The step of a plan whose parts have one layer each, but the first and the last, and parts a and b one more. */
+static double step_with(struct ap_ctx *ctx, const struct ap_partition *p, int32_t a, int32_t b)
+{
+	int32_t n = p->nstage * p->nsegment;
+	int64_t *first = AP_NEW_N(ctx->arena, int64_t, n + 1);
+	const struct ap_partition_plan plan = {.first = first,
+		.degree = AP_NEW_N(ctx->arena, uint32_t, p->nstage),
+		.kind = AP_NEW_N(ctx->arena, uint32_t, ap_partition_layers(p))};
+	struct ap_partition_worth worth;
+
+	for (int32_t q = 0; q < n; q++)
+		first[q + 1] = first[q] + (q > 0 && q < n - 1) + (q == a) + (q == b);
+	ap_partition_judge(ctx, p, &plan, &worth);
+	ck_assert_ptr_null(worth.fault);
+	return worth.step_s;
+}
+
+/* 32 layers in 32 parts, of which the first and the last may have none. */
+START_TEST(parts_have_whole_layers)
+{
+	static const struct ap_partition_run run[] = {{0, 32, AP_AT_BODY}, {1, 1, AP_AT_LAST}};
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(run, 2, 8, room);
+	struct ap_ctx ctx = ctx_create(true);
+	double least = INFINITY, bound;
+	uint64_t work = 0;
+
+	p.nstage = 4;
+	p.nmicro = 4;
+	p.least_at_ends = 0;
+	for (int32_t a = 0; a < 32; a++)
+		for (int32_t b = a; b < 32; b++)
+			least = fmin(least, step_with(&ctx, &p, a, b));
+	bound = ap_partition_bound_to(&ctx, &p, INFINITY, 64, &work);
+	ck_assert_double_le(bound, least);
+	ck_assert_msg(bound >= least * 0.9995, "%.9g of %.9g", bound, least);
+	ck_assert_uint_gt(work, 0);
 	ctx_destroy(&ctx);
 }
 END_TEST
