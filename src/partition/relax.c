@@ -31,8 +31,12 @@
 #define ROUNDING 1e-12 /* of the sum of all terms' magnitudes: more than doubles lose */
 #define VIOLATED 1e-7 /* a row that is less so is kept */
 #define NODE_ROUNDS 2
+#define NODE_SPREAD 0.06 /* of bundles, in that of others */
+#define NODE_TRIES 12 /* where it has a single plan, as far as is known */
 #define NODE_BUNDLES 3000 /* while plans are told apart by whole layers */
 #define NODE_KEPT 4000
+#define NODE_BYTES (INT64_C(1) << 27) /* of programs that are kept */
+#define NODE_ROOM 64 /* for rows that a node finds */
 #define FRACTION 1e-3 /* of a layer: what is no more is none */
 #define ANY (-1) /* number of layers */
 #define WAITING (-1)
@@ -111,6 +115,7 @@ struct program { /* the columns of one way to look at it, and its rows */
 	int32_t nid;
 	double *x, *center, *query, *y, *cost, *size; /* [col], y: [nid] */
 	double bound, upper; /* what every plan takes; what the center does */
+	double spread; /* of bundles, in the usual one */
 	double *most; /* [npart] layers of the body, of uniform plans that are of interest; NULL: no matter */
 	int32_t watched; /* a row; and what the bound grows by where it asks for one more */
 	double slope;
@@ -981,7 +986,7 @@ static bool is_done(const struct program *x, int64_t most, uint64_t limit)
 
 static void improve(struct program *x, int rounds, int64_t most, uint64_t limit)
 {
-	double near = near_of(x->r), before = 0;
+	double near = near_of(x->r) * x->spread, before = 0;
 	uint64_t begun = x->r->work;
 
 	for (int n = 0; solve(x) && n < rounds && x->r->p->objective == AP_OBJECTIVE_STEP; n++) {
@@ -1180,8 +1185,21 @@ struct node { /* plans on one side of each of some forks */
 	const struct node *of; /* NULL: all */
 	struct fork fork;
 	double bound;
-	double *center; /* a fast one of them, in fractions */
-	uint32_t *row, nrow; /* that matter to them, of all */
+	double *center, *least; /* a fast one of them, in fractions; what its program says */
+	uint32_t tries; /* without a fork */
+	struct ap_simplex *lp; /* its program, with: NULL: was not kept */
+	const int32_t *id; /* [nrow] of all rows */
+	size_t nrow;
+	struct row *forks; /* [nfork] rows of its own */
+	uint32_t nfork;
+	int32_t nid;
+};
+
+struct tree {
+	struct program *all; /* what holds of all plans */
+	AP_VEC(struct node *) open;
+	AP_VEC(struct ap_simplex *) spare;
+	int64_t bytes; /* of programs */
 };
 
 static void add_fork(struct program *x, const struct fork *f)
@@ -1202,58 +1220,138 @@ static void add_fork(struct program *x, const struct fork *f)
 	add_row(x, a, 0, sign * (f->count - base));
 }
 
-/* Bounds a node; rows that it finds are for all. */
-static void settle(struct program *all, struct ap_simplex *lp, struct node *node, int64_t most,
+/* Room for a program; NULL: there are enough. */
+static struct ap_simplex *take_room(struct tree *t)
+{
+	struct ap_arena *arena = t->all->r->ctx->arena;
+
+	if (t->spare.n > 0)
+		return t->spare.v[--t->spare.n];
+	if (t->bytes > NODE_BYTES)
+		return NULL;
+	t->bytes += (int64_t)((t->all->col.n + 2) * MOST_ROWS * sizeof(double));
+	return ap_simplex_create(arena, t->all->col.n, MOST_ROWS);
+}
+
+static void give_back(struct tree *t, struct node *node)
+{
+	if (node->lp)
+		AP_PUSH(t->all->r->ctx->arena, t->spare, node->lp);
+	node->lp = NULL;
+}
+
+/* The program of a node, without its last fork, in lp; the first rows of *out are those of all. */
+static void begin_node(const struct tree *t, struct ap_simplex *lp, const struct node *node,
+	struct program *out)
+{
+	size_t room = t->all->row.n + node->nfork + NODE_ROOM;
+
+	*out = *t->all;
+	if (lp != node->lp)
+		ap_simplex_copy(lp, node->lp);
+	out->lp = lp;
+	out->nid = node->nid;
+	out->row.v = ap_arena_alloc_raw(t->all->r->ctx->scratch, room, sizeof *out->row.v);
+	out->row.cap = room;
+	memcpy(out->row.v, t->all->row.v, t->all->row.n * sizeof *out->row.v);
+	for (size_t i = 0; i < t->all->row.n; i++)
+		out->row.v[i].id = i < node->nrow ? node->id[i] : WAITING;
+	for (uint32_t i = 0; i < node->nfork; i++)
+		out->row.v[out->row.n++] = node->forks[i];
+}
+
+/* Begins a program anew: of its rows few matter, and pivots may have led nowhere. */
+static void begin_anew(struct program *x, size_t known, size_t nfork)
+{
+	ap_simplex_clear(x->lp);
+	x->nid = 0;
+	for (size_t i = 0; i < x->row.n; i++)
+		x->row.v[i].id = WAITING;
+	admit(x, &x->row.v[0]); /* it bounds z */
+	add_groups(x);
+	for (size_t i = known; i < known + nfork; i++)
+		admit(x, &x->row.v[i]);
+}
+
+/* Rows that a node has found are for all, and its program is kept. */
+static void end_node(struct tree *t, struct program *x, size_t known, uint32_t nfork, struct node *node)
+{
+	struct ap_arena *arena = t->all->r->ctx->arena;
+	int32_t *id = AP_NEW_N(arena, int32_t, x->row.n + 1);
+
+	node->id = id;
+	node->nrow = x->row.n - nfork;
+	node->nfork = nfork;
+	node->forks = AP_NEW_N(arena, struct row, nfork + 1);
+	memcpy(node->forks, &x->row.v[known], nfork * sizeof *node->forks);
+	for (size_t i = 0; i < x->row.n; i++) {
+		if (i >= known && i < known + nfork)
+			continue;
+		*id++ = x->row.v[i].id;
+		if (i < known)
+			continue;
+		AP_PUSH(arena, t->all->row, x->row.v[i]);
+		t->all->row.v[t->all->row.n - 1].id = WAITING;
+	}
+	node->lp = x->lp;
+	node->nid = x->nid;
+}
+
+/* Bounds a node that begins as another: the one that it was told apart from, or itself. */
+static void settle(struct tree *t, struct node *node, const struct node *from, int64_t most,
 	uint64_t limit)
 {
-	struct ap_relax *r = all->r;
+	struct ap_relax *r = t->all->r;
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-	struct program x = *all;
-	size_t known = all->row.n, forks;
-	double *y;
+	struct ap_simplex *lp = from == node ? node->lp : take_room(t);
+	struct program x;
+	size_t known = t->all->row.n, before;
 
-	x.lp = lp;
-	ap_simplex_copy(x.lp, all->lp);
+	if (!lp)
+		return;
+	begin_node(t, lp, from, &x);
 	r->work += x.row.n * x.col.n / 16;
-	x.row.v = ap_arena_memdup(r->ctx->scratch, x.row.v, x.row.n * sizeof *x.row.v);
-	x.row.cap = x.row.n;
+	if (from != node)
+		add_fork(&x, &node->fork);
+	else
+		begin_anew(&x, known, from->nfork);
 	x.center = AP_NEW_N(r->ctx->arena, double, x.col.n + 1);
 	x.upper = INFINITY;
 	x.bound = node->bound;
-	x.watched = x.nid;
-	for (const struct node *n = node; n->of; n = n->of)
-		add_fork(&x, &n->fork);
-	forks = x.row.n - known;
-	for (uint32_t i = 0; node->of && i < node->of->nrow; i++)
-		if (x.row.v[node->of->row[i]].id == WAITING)
-			admit(&x, &x.row.v[node->of->row[i]]);
+	x.watched = 0;
+	x.spread = from == node ? 0 : NODE_SPREAD; /* of a single plan its longest path tells all */
+	before = x.row.n;
 	improve(&x, NODE_ROUNDS, most, limit);
-	node->bound = x.bound;
-	node->center = x.center;
+	if (x.upper == INFINITY && in_ticks(&x) <= most) { /* pivots have led nowhere */
+		begin_anew(&x, known, before - known);
+		improve(&x, NODE_ROUNDS, most, limit);
+	}
 	if (x.upper == INFINITY)
 		memcpy(x.center, x.x, x.col.n * sizeof *x.x);
-	y = AP_NEW_N(r->ctx->scratch, double, x.nid + 1);
-	ap_simplex_duals(x.lp, y, (size_t)x.nid);
-	node->row = AP_NEW_N(r->ctx->arena, uint32_t, x.col.n + 1);
-	node->nrow = 0;
-	for (size_t i = 0; i < x.row.n; i++) {
-		size_t at = i < known ? i : i - forks;
-
-		if (i >= known && i < known + forks)
-			continue;
-		if (i >= known) {
-			AP_PUSH(r->ctx->arena, all->row, x.row.v[i]);
-			all->row.v[all->row.n - 1].id = WAITING;
-		}
-		if (x.row.v[i].id != WAITING && y[x.row.v[i].id] > 0 && node->nrow <= x.col.n)
-			node->row[node->nrow++] = (uint32_t)at;
-	}
+	node->bound = x.bound;
+	node->center = x.center;
+	node->least = ap_arena_memdup(r->ctx->arena, x.x, (x.col.n + 1) * sizeof *x.x);
+	end_node(t, &x, known, (uint32_t)(before - known), node);
+	if (in_ticks(&x) > most) /* it is not told apart */
+		give_back(t, node);
 	ap_arena_release(r->ctx->scratch, mark);
+}
+
+/* Does a node know already that a part, or a stage, has no such fraction of layers? Then its program is not
+ * solved well. */
+static bool is_known(const struct node *node, int32_t at, bool of_stage, double layers)
+{
+	for (; node->of; node = node->of)
+		if (node->fork.at == at && node->fork.of_stage == of_stage && (node->fork.at_most
+			? layers > node->fork.count : layers < node->fork.count))
+			return true;
+	return false;
 }
 
 /* The stage, else the part, of which a plan has the most of a fraction of a layer. Returns false if all are
  * whole. */
-static bool find_fork(const struct program *x, const double *layers, struct fork *out)
+static bool find_fork(const struct program *x, const struct node *node, const double *layers,
+	struct fork *out)
 {
 	const struct ap_relax *r = x->r;
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
@@ -1272,7 +1370,7 @@ static bool find_fork(const struct program *x, const double *layers, struct fork
 		for (int32_t i = 0; i < (of_stage ? r->p->nstage : r->npart); i++) {
 			double n = of_stage ? stage[i] : part[i], open = fmin(n - floor(n), ceil(n) - n);
 
-			if (open <= most)
+			if (open <= most || is_known(node, i, of_stage, n))
 				continue;
 			most = open;
 			*out = (struct fork){i, of_stage, true, floor(n)};
@@ -1283,27 +1381,36 @@ static bool find_fork(const struct program *x, const double *layers, struct fork
 	return found;
 }
 
-/* Begins a program anew, as few of its rows matter: they wait until they do. */
-static void begin_anew(struct program *x)
+/* The node of all plans. */
+static struct node *plant(struct tree *t, const double *center)
 {
-	struct ap_relax *r = x->r;
+	struct program *x = t->all;
+	struct ap_arena *arena = x->r->ctx->arena;
+	struct node *root = AP_NEW(arena, struct node);
+	int32_t *id;
 
-	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
-	x->nid = 0;
-	for (size_t i = 0; i < x->row.n; i++)
-		x->row.v[i].id = WAITING;
-	admit(x, &x->row.v[0]); /* it bounds z */
-	add_groups(x);
+	x->lp = take_room(t);
+	begin_anew(x, x->row.n, 0);
 	(void)solve(x);
+	root->bound = x->bound;
+	root->center = ap_arena_memdup(arena, center, (x->col.n + 1) * sizeof *center);
+	root->least = ap_arena_memdup(arena, x->x, (x->col.n + 1) * sizeof *x->x);
+	root->lp = x->lp;
+	root->nid = x->nid;
+	root->nrow = x->row.n;
+	root->id = id = AP_NEW_N(arena, int32_t, x->row.n);
+	for (size_t i = 0; i < x->row.n; i++)
+		id[i] = x->row.v[i].id;
+	return root;
 }
 
 /* The node with the least bound. */
-static size_t least_node(struct node *const *open, size_t n)
+static size_t least_node(const struct tree *t)
 {
 	size_t least = 0;
 
-	for (size_t i = 1; i < n; i++)
-		least = open[i]->bound < open[least]->bound ? i : least;
+	for (size_t i = 1; i < t->open.n; i++)
+		least = t->open.v[i]->bound < t->open.v[least]->bound ? i : least;
 	return least;
 }
 
@@ -1315,44 +1422,38 @@ static void branch(struct program *x, const double *center, int64_t most, uint64
 {
 	struct ap_relax *r = x->r;
 	struct ap_arena *arena = r->ctx->arena;
-	struct ap_simplex *lp = ap_simplex_create(arena, x->col.n, MOST_ROWS);
-	struct node *root = AP_NEW(arena, struct node), *node;
-	AP_VEC(struct node *) open = {0};
+	struct tree t = {.all = x};
 	struct fork fork;
 
-	begin_anew(x);
-	*root = (struct node){.bound = x->bound,
-		.center = ap_arena_memdup(arena, center, (x->col.n + 1) * sizeof *center)};
-	AP_PUSH(arena, open, root);
+	AP_PUSH(arena, t.open, plant(&t, center));
 	r->most_bundles = NODE_BUNDLES;
 	r->most_rows = NODE_KEPT;
 	for (;;) {
-		size_t at = least_node(open.v, open.n);
+		size_t at = least_node(&t);
+		struct node *node = t.open.v[at];
 
-		node = open.v[at];
 		x->bound = node->bound > x->bound ? node->bound : x->bound;
-		if (in_ticks(x) > most || r->work >= limit || r->bundle.n >= r->most_bundles ||
+		if (!node->lp || in_ticks(x) > most || r->work >= limit || r->bundle.n >= r->most_bundles ||
 			x->row.n >= r->most_rows || ap_ctx_stopped(r->ctx))
-			break;
-		if (!find_fork(x, node->center, &fork)) { /* it has one plan, as far as is known */
-			double before = node->bound;
-
-			if (node->of)
-				settle(x, lp, node, most, limit);
-			if (node->bound < before * (1 + NEAR_ENOUGH))
-				break;
+			return;
+		if (!find_fork(x, node, node->center, &fork) && !find_fork(x, node, node->least, &fork)) {
+			if (node->tries++ == NODE_TRIES)
+				return;
+			settle(&t, node, node, most, limit);
 			continue;
 		}
-		open.v[at] = open.v[--open.n];
+		t.open.v[at] = t.open.v[--t.open.n];
 		for (int side = 0; side < 2; side++) {
 			struct node *part = AP_NEW(arena, struct node);
 
-			*part = (struct node){.of = node, .fork = fork, .bound = node->bound};
+			*part = (struct node){.of = node, .fork = fork, .bound = node->bound,
+				.center = node->center, .least = node->least};
 			part->fork.at_most = side == 0;
 			part->fork.count = fork.count + side;
-			settle(x, lp, part, most, limit);
-			AP_PUSH(arena, open, part);
+			settle(&t, part, node, most, limit);
+			AP_PUSH(arena, t.open, part);
 		}
+		give_back(&t, node);
 	}
 }
 
@@ -1462,7 +1563,7 @@ static void cap_stages(struct program *x)
 /* The bound after so many rounds; with none, of the bundles that are there. */
 static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint64_t limit, bool *binds)
 {
-	struct program x = {.r = r, .fast = fast, .upper = INFINITY};
+	struct program x = {.r = r, .fast = fast, .upper = INFINITY, .spread = 1};
 	int64_t value;
 
 	if (!lay_out(&x))

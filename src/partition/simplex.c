@@ -34,11 +34,18 @@ struct ap_simplex *ap_simplex_create(struct ap_arena *arena, size_t nx, size_t n
 		.t = ap_arena_alloc_raw(arena, nrow * (ncol + 1), sizeof *l->t),
 		.cost = AP_NEW_N(arena, double, ncol + 1), .row_var = AP_NEW_N(arena, int32_t, nrow),
 		.col_var = AP_NEW_N(arena, int32_t, ncol), .place = AP_NEW_N(arena, int32_t, nx + 1)};
-	for (size_t j = 0; j < nx; j++) {
+	ap_simplex_clear(l);
+	return l;
+}
+
+void ap_simplex_clear(struct ap_simplex *l)
+{
+	l->nrow = 0;
+	l->nid = 0;
+	for (size_t j = 0; j < l->nx; j++) {
 		l->col_var[j] = (int32_t)j;
 		l->place[j] = -1 - (int32_t)j;
 	}
-	return l;
 }
 
 void ap_simplex_copy(struct ap_simplex *to, const struct ap_simplex *from)

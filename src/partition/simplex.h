@@ -18,6 +18,9 @@ struct ap_simplex;
 /* At most nrow rows at a time. The first row has to bound z: az = 1, a <= 0. In arena, O(nx * nrow). */
 struct ap_simplex *ap_simplex_create(struct ap_arena *arena, size_t nx, size_t nrow);
 
+/* Takes all rows away. */
+void ap_simplex_clear(struct ap_simplex *l);
+
 /* Makes `to`, of the same size, the same. */
 void ap_simplex_copy(struct ap_simplex *to, const struct ap_simplex *from);
 
