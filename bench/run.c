@@ -81,7 +81,8 @@ static const struct device devices[] = {
 };
 
 enum { /* how losses are computed */
-	EXPANDED = AP_LOSS_EXPANDED, FUSED = AP_LOSS_FUSED, BY_VOCABULARY = AP_LOSS_VOCABULARY_PARALLEL
+	EXPANDED = AP_LOSS_EXPANDED, FUSED = AP_LOSS_FUSED, KERNEL = AP_LOSS_KERNEL,
+	BY_VOCABULARY = AP_LOSS_VOCABULARY_PARALLEL
 };
 
 static const struct framework frameworks[] = {
@@ -98,8 +99,9 @@ static const struct framework frameworks[] = {
 		.beside = true},
 	{"MindSpeed", "mindspeed", "mindspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
 	{"ModelLink", "mindspeed", "mindspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0, .behind = true},
-	{"llm-foundry", "generic", "llm-foundry-fsdp", FUSED, AS_PARAMETER, 0, true, 0},
-	{"torchtitan", "torchtitan", "torchtitan", FUSED, WIDE, 0, true, 0, .scales = "tensorwise"},
+	{"llm-foundry", "generic", "llm-foundry-fsdp", KERNEL, AS_PARAMETER, 0, true, 0},
+	{"torchtitan", "torchtitan", "torchtitan", FUSED, WIDE, 0, true, 0, .scales = "tensorwise",
+		.cuts_loss = true},
 	{"nanotron", "generic", "generic", BY_VOCABULARY, WIDE_BF16, 0, true, 0},
 	{"LitGPT", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"OneFlow", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
@@ -108,8 +110,8 @@ static const struct framework frameworks[] = {
 	{"NGC", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"PyTorch", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"DeepSpeed", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
-	{"MindFormers r1.0", "mindformers", "mindspore", EXPANDED, WIDE, 0, false, 0, .capacity = 1},
-	{"MindFormers", "mindformers", "mindspore", EXPANDED, WIDE, 0, true, 0, .capacity = 1},
+	{"MindFormers r1.0", "mindformers", "mindspore", EXPANDED, WIDE_BF16, 0, false, 0, .capacity = 1},
+	{"MindFormers", "mindformers", "mindspore", EXPANDED, WIDE_BF16, 0, true, 0, .capacity = 1},
 	/* scripts of the model zoo set O2 */
 	{"MindSpore 1", "mindspore", "mindspore-1", EXPANDED, WIDE, 0, false, 0, .precision = "fp16"},
 	{"MindSpore", "mindspore", "mindspore", EXPANDED, WIDE, 0, false, 0, .precision = "fp16"},
@@ -295,7 +297,8 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 	p->masked = !strcmp(f->arch, "bert") ? (15 * p->sequence + 99) / 100 : 0; /* as BERT's data has it */
 	p->capacity = run->framework->capacity;
 	p->fused = run->framework->fused;
-	p->loss = (enum ap_model_loss)run->framework->loss;
+	p->loss = (enum ap_model_loss)(run->tp > 1 && run->framework->cuts_loss ? AP_LOSS_VOCABULARY_PARALLEL
+		: run->framework->loss);
 	return NULL;
 }
 

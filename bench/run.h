@@ -51,6 +51,7 @@ struct framework {
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
 	                recipes of NeMo and Megatron-Bridge give it, as they give */
 	bool beside; /* products beside the collectives of their results: tp_comm_overlap */
+	bool cuts_loss; /* by the vocabulary where tp cuts the head, as loss_parallel of DTensor does */
 };
 
 struct precision { /* parts of the column precision, the first that is found counts */

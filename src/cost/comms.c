@@ -75,7 +75,9 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	}
 	out->shards = ap_axes_size(&out->group);
 	out->weight_step = (int32_t)(span_of(&out->replicas) / (n - 1));
-	out->gradient = step->optimizer_level >= 2 && !step->sums_whole;
+	/* in one graph, gradients that nothing is added to are scattered where they arise */
+	out->gradient = (step->optimizer_level >= 2 || (step->executor == AP_EXECUTOR_MINDSPORE &&
+		step->micro_batches == 1)) && !step->sums_whole;
 	out->regather = t->in[operand].regather;
 	out->weight = out->regather || step->executor == AP_EXECUTOR_MINDSPORE;
 }
@@ -229,10 +231,13 @@ static int64_t reduced_bytes(enum ap_coll kind, enum ap_dtype t, int64_t bytes, 
 	return step->force_fp32 ? 4 / ap_dtype_bytes(t) * bytes : ap_dtype_is_float8(t) ? 2 * bytes : bytes;
 }
 
+/* Gradients that are summed up and travel in their own type are held in it. */
 int ap_gradient_held_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return ap_dtype_is_narrow(t) && step->software ? step->software->gradient_bytes
-		: ap_dtype_is_float8(t) ? 2 : ap_dtype_bytes(t);
+	int narrow = ap_dtype_is_float8(t) ? 2 : ap_dtype_bytes(t);
+
+	return ap_dtype_is_narrow(t) && step->software && step->gradient_fp32_sync
+		? step->software->gradient_bytes : narrow;
 }
 
 int ap_weight_bytes(const struct ap_task *t, int operand, const struct ap_step *step)

@@ -324,6 +324,17 @@ static bool is_within(const struct ap_opcost *x, int i)
 	return x->t->in[i].fused == AP_FUSED_READ || x->t->in[i].fused == AP_FUSED_WHOLE;
 }
 
+/*
+ * How often the forward pass of a loss reads or writes its logits, of which no cache holds a row. As one kernel
+ * (FlashAttention's csrc/xentropy) three times, for the maximum and two sums. As Megatron's
+ * core/tensor_parallel/cross_entropy.py, behind the maximum, seven times: less it, exponentials, their sum, shares.
+ */
+static double passes_of(const struct ap_bound *b, int i)
+{
+	return i > 0 ? 1 : !strcmp(b->row->name, "SparseSoftmaxCrossEntropyWithLogits") ? 3
+		: !strcmp(b->row->name, "CrossEntropySums") ? 7 : 1;
+}
+
 static double forward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x);
@@ -334,7 +345,8 @@ static double forward_s(const struct ap_opcost *x)
 	for (int o = 0; o < x->b->nout; o++)
 		results += x->t->out[o].fused ? 0 : ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
-		bytes += is_looked_up(x, i) ? results : is_within(x, i) ? 0 : seen(x, i);
+		bytes += is_looked_up(x, i) ? results : is_within(x, i) ? 0
+			: passes_of(x->b, i) * seen(x, i);
 	k.bytes = bytes / narrowing(x) + results;
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
@@ -636,9 +648,11 @@ static int master_bytes(enum ap_dtype t, const struct ap_step *step)
 	return has_copy(t, step) ? step->software->master_bytes : 0;
 }
 
+/* The update is in float32: it takes a copy of gradients that are held in fewer bits. */
 static int gradient_copy_bytes(enum ap_dtype t, const struct ap_step *step)
 {
-	return has_copy(t, step) ? step->software->gradient_copy_bytes : 0;
+	return has_copy(t, step) && ap_gradient_held_bytes(t, step) < ap_dtype_bytes(AP_FLOAT32)
+		? step->software->gradient_copy_bytes : 0;
 }
 
 /* Turns a sum into a mean. */

@@ -137,7 +137,7 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
 	double gather_overlap; /* share of a gather for a product that runs beside it where these overlap */
 	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
-	int gradient_copy_bytes; /* per element of a 16-bit gradient: the optimizer's full-precision copy */
+	int gradient_copy_bytes; /* per element of a gradient held in 16 bits: the optimizer's full-precision copy */
 	int64_t context_bytes; /* runtime, library workspaces */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */

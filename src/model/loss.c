@@ -8,7 +8,7 @@
 
 const char *ap_model_loss_name(size_t i)
 {
-	static const char *const names[] = {"expanded", "fused", "vocabulary-parallel"};
+	static const char *const names[] = {"expanded", "fused", "kernel", "vocabulary-parallel"};
 
 	static_assert(AP_COUNT(names) == AP_LOSSES, "a loss without a name");
 	return i < AP_LOSSES ? names[i] : NULL;
@@ -78,6 +78,7 @@ ap_id ap_model_row_losses(struct ap_model *m, const char *scope, enum ap_model_l
 {
 	static ap_id (*const ways[])(struct ap_model *m, const char *scope, ap_id logits, ap_id labels) = {
 		[AP_LOSS_EXPANDED] = expanded, [AP_LOSS_FUSED] = by_one_hot,
+		[AP_LOSS_KERNEL] = by_one_hot,
 		[AP_LOSS_VOCABULARY_PARALLEL] = by_sums};
 
 	return ways[how](m, scope, wide(m, scope, logits), labels);
@@ -87,11 +88,16 @@ ap_id ap_model_mean_loss(struct ap_model *m, const char *scope, enum ap_model_lo
 	ap_id labels)
 {
 	struct ap_model_op op = {.scope = scope, .type = "SparseSoftmaxCrossEntropyWithLogits", .nin = 2};
+	enum ap_dtype dtype;
 
-	if (how == AP_LOSS_FUSED) {
-		op.in[0] = wide(m, scope, logits);
+	if (how == AP_LOSS_FUSED || how == AP_LOSS_KERNEL) {
+		op.in[0] = how == AP_LOSS_FUSED ? wide(m, scope, logits) : logits;
 		op.in[1] = labels;
-		return ap_model_op_one(m, op, "loss", ap_model_scalar(AP_FLOAT32));
+		dtype = ap_model_shape(m, op.in[0]).dtype;
+		if (dtype == AP_FLOAT32)
+			return ap_model_op_one(m, op, "loss", ap_model_scalar(AP_FLOAT32));
+		logits = ap_model_op_one(m, op, "loss.narrow", ap_model_scalar(dtype));
+		return ap_model_cast(m, scope, logits, AP_FLOAT32, "loss");
 	}
 	logits = ap_model_row_losses(m, scope, how, logits, labels);
 	return ap_model_reduce(m, scope, "ReduceMean", logits, 1, false, "loss");

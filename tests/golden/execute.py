@@ -398,7 +398,7 @@ class Execute(unittest.TestCase):
         with open(self.path("config"), "w", encoding="utf-8") as file:
             json.dump(CONFIGS["sums"][0], file)
         said, constants = [], {"on_value.float32": 1, "off_value.float32": 0, "minus_one": -1}
-        for way in "expanded", "fused", "vocabulary-parallel":
+        for way in "expanded", "fused", "kernel", "vocabulary-parallel":
             subprocess.run([PROGRAM, "import", self.path("config"), "-q", "--batch", "8", "--sequence", "4", "--dtype",
                             "float32", "--loss", way, "-o", self.path("way")], check=True)
             with open(self.path("way"), encoding="utf-8") as file:

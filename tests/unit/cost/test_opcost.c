@@ -34,7 +34,7 @@
 #define FORWARD 2.642978791629826e-05 /* 5 us + 2 (2048+144)(1024+144)(1024+112) / 271.44 TF */
 #define BACKWARD 5.314157571470675e-05 /* the same for (2048, 1024, 1024) and (1024, 1024, 2048) */
 #define GRADIENT 5.51960701754386e-05 /* 30 us + 2 (3.4 us + 4 MiB / 2 / 228 GB/s) */
-#define OPTIMIZER 2.5570397253555664e-05 /* 5 us + 2^20 * 30 B / 1529.25 GB/s */
+#define OPTIMIZER 2.4199037436651953e-05 /* 5 us + 2^20 * 28 B / 1529.25 GB/s */
 #define GATHER0 9.198821052631578e-05 /* 30 us + 2 * 3.4 us + 3/4 * 16 MiB / 228 GB/s */
 #define GATHER1 0.00014587172466723453 /* and two copies of 16 MiB */
 #define SLICE 1.0485439267614845e-05 /* 5 us + 2 * 4 MiB / 1529.25 GB/s */
@@ -75,8 +75,8 @@ START_TEST(product)
 	ck_assert_double_eq(c.forward_comm_s, 0);
 	ck_assert_double_eq(c.backward_comm_s, 0);
 	ck_assert_int_eq(c.weight_bytes, 2097152);
-	ck_assert_int_eq(c.gradient_bytes, 2097152);
-	ck_assert_int_eq(c.optimizer_bytes, 16777216);
+	ck_assert_int_eq(c.gradient_bytes, 4194304);
+	ck_assert_int_eq(c.optimizer_bytes, 10485760);
 	/* h is not kept (ReLU keeps its own result); gradients of x0 and h: 4 MiB + 4 MiB. */
 	ck_assert_int_eq(c.activation_bytes, 0);
 	ck_assert_int_eq(c.temporary_bytes, 8388608);
@@ -391,7 +391,7 @@ START_TEST(products_in_8_bits)
 END_TEST
 
 /* Nothing is summed in 8 bits: gradients of such parameters travel in 16 or 32, and are held as the software
- * holds those of 16 bits. */
+ * holds those of 16 bits that are summed so. */
 START_TEST(gradients_of_8_bits)
 {
 	const struct ap_software software = {.gradient_bytes = 4};
@@ -403,7 +403,10 @@ START_TEST(gradients_of_8_bits)
 	step.software = &software;
 	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_FLOAT8_E5M2, &step)), 2);
 	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_INT8, &step)), 1);
+	ck_assert_int_eq(ap_gradient_held_bytes(AP_FLOAT8_E5M2, &step), 2);
+	step.gradient_fp32_sync = true;
 	ck_assert_int_eq(ap_gradient_held_bytes(AP_FLOAT8_E5M2, &step), 4);
+	step.gradient_fp32_sync = false;
 	step.force_fp32 = true;
 	ck_assert_int_eq(ap_dtype_bytes(ap_gradient_wire(AP_FLOAT8_E5M2, &step)), 4);
 }
