@@ -82,7 +82,7 @@ struct table read_table(struct ap_ctx *ctx, const char *file)
 		die(EXIT_CSV, file, "it holds a zero byte");
 	csv = ap_csv_begin(file, text, len);
 	names = next_record(ctx, &csv);
-	for (int c = 0; c < COL_id; c++) {
+	for (int c = 0; c < COL_notes; c++) {
 		size_t i = 0;
 
 		while (i < names.n && strcmp(names.field[i], column_names[c]) != 0)

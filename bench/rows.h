@@ -19,8 +19,10 @@ enum { EXIT_USAGE = 2, EXIT_CSV = 3, EXIT_IO = 6 };
 	X(devices_per_node) \
 	X(interconnect) X(dp) X(tp) X(pp) X(vpp) X(cp) X(ep) X(sp) X(zero) X(grad_accum) X(mbs) X(gbs) \
 	X(recompute) X(precision) X(flash_attn) X(overlap)
+/* The same, of files that have it. */
+#define REMARKS(X) X(notes)
 #define COLUMNS(X) \
-	FACTS(X) X(id) X(source_id) X(grade) X(iter_time_s) X(samples_per_s) X(tokens_per_s_per_dev) \
+	FACTS(X) REMARKS(X) X(id) X(source_id) X(grade) X(iter_time_s) X(samples_per_s) X(tokens_per_s_per_dev) \
 	X(mem_bytes) X(mem_kind) X(outcome)
 
 enum column {

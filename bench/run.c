@@ -86,7 +86,7 @@ enum { /* how losses are computed */
 };
 
 static const struct framework frameworks[] = {
-	{"Megatron-DeepSpeed", "megatron", "megatron-2021", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
+	{"Megatron-DeepSpeed", "megatron", "megatron-deepspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
 		.scatters = true, .behind = true},
 	{"Megatron-Bridge", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0,
 		.scales = "tensorwise", .balanced = true, .beside = true},
@@ -153,7 +153,7 @@ struct facts facts_of(struct ap_arena *arena, const struct row *row)
 {
 	return (struct facts){arena,
 #define FIELD(name) row->field[COL_##name],
-		FACTS(FIELD)
+		FACTS(FIELD) REMARKS(FIELD)
 #undef FIELD
 	};
 }
@@ -216,6 +216,22 @@ static const char *find_precision(const struct facts *f, struct run *run)
 		BECAUSE(f, "unknown precision: %s", f->precision);
 	if (run->precision->bits == 4 && run->device->fp4 == 0)
 		BECAUSE(f, "%s has no products in %s", run->device->chip, f->precision);
+	return NULL;
+}
+
+/* What no plan says: that only parts of a network are trained, or that the host holds states for the device. */
+static const char *find_missing(const struct facts *f, struct run *run)
+{
+	static const char *const parts[] = {"lora", "adapter", "adapter_v2", "ptuning", "ptuning2"};
+	static const char *const host[] = {"checkpoints in CPU", "optimizer offload Y"};
+
+	(void)run;
+	for (size_t i = 0; i < AP_COUNT(parts); i++)
+		if (has_word(f->model, parts[i]))
+			BECAUSE(f, "parts of a network are trained: %s", parts[i]);
+	for (size_t i = 0; i < AP_COUNT(host); i++)
+		if (holds(f->notes, host[i]))
+			BECAUSE(f, "the host's memory holds parts of the state: %s", host[i]);
 	return NULL;
 }
 
@@ -515,7 +531,7 @@ static const char *read_recompute(const struct facts *f, struct run *run)
 const char *express(const struct facts *f, struct run *run)
 {
 	typedef const char *reader(const struct facts *f, struct run *run);
-	static reader *const readers[] = {find_framework, find_generator, find_device, find_precision,
+	static reader *const readers[] = {find_framework, find_missing, find_generator, find_device, find_precision,
 		read_grid, read_network, read_recompute};
 	const char *why = NULL;
 

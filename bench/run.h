@@ -13,7 +13,7 @@
 struct facts {
 	struct ap_arena *arena;
 #define FIELD(name) const char *name;
-	FACTS(FIELD)
+	FACTS(FIELD) REMARKS(FIELD)
 #undef FIELD
 };
 
