@@ -326,13 +326,18 @@ static bool is_within(const struct ap_opcost *x, int i)
 
 /*
  * How often the forward pass of a loss reads or writes its logits, of which no cache holds a row. As one kernel
- * (FlashAttention's csrc/xentropy) three times, for the maximum and two sums. As Megatron's
- * core/tensor_parallel/cross_entropy.py, behind the maximum, seven times: less it, exponentials, their sum, shares.
+ * three times, for the maximum and two sums (FlashAttention's csrc/xentropy; Transformer Engine's cross entropy
+ * reads twice and writes the gradient). As Megatron's core/tensor_parallel/cross_entropy.py, behind the maximum,
+ * seven times: less it, exponentials, their sum, shares.
  */
-static double passes_of(const struct ap_bound *b, int i)
+static double passes_of(const struct ap_opcost *x, int i)
 {
-	return i > 0 ? 1 : !strcmp(b->row->name, "SparseSoftmaxCrossEntropyWithLogits") ? 3
-		: !strcmp(b->row->name, "CrossEntropySums") ? 7 : 1;
+	const struct ap_software *how = x->step->software;
+	bool sums = !strcmp(x->b->row->name, "CrossEntropySums");
+
+	if (i > 0 || (!sums && strcmp(x->b->row->name, "SparseSoftmaxCrossEntropyWithLogits") != 0))
+		return 1;
+	return sums && !(how && how->chains >> AP_CHAIN_LOSS & 1) ? 7 : 3;
 }
 
 static double forward_s(const struct ap_opcost *x)
@@ -346,7 +351,7 @@ static double forward_s(const struct ap_opcost *x)
 		results += x->t->out[o].fused ? 0 : ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += is_looked_up(x, i) ? results : is_within(x, i) ? 0
-			: passes_of(x->b, i) * seen(x, i);
+			: passes_of(x, i) * seen(x, i);
 	k.bytes = bytes / narrowing(x) + results;
 	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }

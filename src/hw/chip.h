@@ -110,6 +110,7 @@ enum ap_gradient_sum {
 	X(ROTARY, "rotary") \
 	X(GATE, "swiglu") \
 	X(CAST, "cast") /* with what is computed element by element before or behind it */ \
+	X(LOSS, "loss") /* sums of a cross entropy: its logits are read three times */ \
 	X(COMPILER, "compiler") /* all of a layer that is computed element by element or by rows */ \
 	X(STRIDES, "strides") /* attention reads and writes dimensions in any order */
 enum ap_chain {
