@@ -304,12 +304,14 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	return *out ? measure_links(ctx, set, out) : no_chip(ctx, chip_info);
 }
 
-/* The profile that the settings name, or that of the executor. */
+/* The profile that the settings name, or that of the executor, of the year that they name ("@2022"). */
 static enum ap_status input_software(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_software **out)
 {
-	return ap_software_get(ctx, set->software ? set->software
-		: ap_route_at((size_t)set->executor)->software, out);
+	const char *own = ap_route_at((size_t)set->executor)->software, *said = set->software;
+
+	return ap_software_get(ctx, !said ? own : *said == '@' ? ap_arena_printf(ctx->scratch, "%s%s", own, said)
+		: said, out);
 }
 
 static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings *set,

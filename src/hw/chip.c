@@ -3,11 +3,14 @@
 #include "hw/chip.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -491,6 +494,7 @@ enum ap_status ap_software_parse(
 }
 
 enum { NEAR = 3 }; /* edits; closer names are suggested */
+enum { FIRST_YEAR = 2000, LAST_YEAR = 2999 };
 
 /* Parses a built-in profile or, if b is NULL, file `name`; sets its name for messages and its
  * digest. */
@@ -607,12 +611,58 @@ enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap
 	return *out ? AP_OK : unknown(ctx, "chip", ap_builtin_chips, &near);
 }
 
+/* Is a profile of the software of a name: "megatron-2021" of "megatron"? */
+static bool is_of_family(const struct ap_software *s, const char *name, size_t len)
+{
+	bool is = strlen(s->name) >= len && !strncmp(s->name, name, len) && (!s->name[len] || s->name[len] == '-');
+
+	for (int i = 0; i < s->nalias; i++)
+		is |= strlen(s->alias[i]) == len && !strncmp(s->alias[i], name, len);
+	return is;
+}
+
+/* The profile of a family whose dates hold a year and say it most closely, else are the nearest to it. */
+static enum ap_status software_of_year(struct ap_ctx *ctx, const char *name, const char *at,
+	const struct ap_software **out)
+{
+	size_t len = (size_t)(at - name);
+	int64_t year, least = INT64_MAX;
+
+	*out = NULL;
+	if (!ap_parse_int(at + 1, FIRST_YEAR, LAST_YEAR, &year))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"software profile \"%s\": a year is expected behind @, as in megatron@2022",
+			ap_diag_name(ctx->diag, name));
+	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
+		const struct ap_software *s;
+		int64_t from, to, off;
+
+		AP_TRY(load_software(ctx, b, NULL, &s));
+		from = strtol(s->dates, NULL, 10);
+		if (from < FIRST_YEAR || !is_of_family(s, name, len))
+			continue;
+		to = strtol(strrchr(s->dates, ' ') ? strrchr(s->dates, ' ') : s->dates, NULL, 10);
+		off = year < from ? from - year : year > to ? year - to : 0;
+		off = off * LAST_YEAR + (to - from);
+		if (off < least) {
+			least = off;
+			*out = s;
+		}
+	}
+	return *out ? AP_OK : ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+		"software profile \"%s\": none of this name says of which years it is",
+		ap_diag_name(ctx->diag, name));
+}
+
 enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name, const struct ap_software **out)
 {
 	struct nearest near = {.wanted = name, .distance = NEAR};
+	const char *at = strrchr(name, '@');
 
 	if (ap_file_suffix(name, ".json"))
 		return load_software(ctx, NULL, name, out);
+	if (at)
+		return software_of_year(ctx, name, at, out);
 	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
 		if (strcmp(b->name, name) == 0)
 			return load_software(ctx, b, NULL, out);

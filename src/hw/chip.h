@@ -165,7 +165,8 @@ const struct ap_chip *ap_chip_driven(struct ap_arena *arena, const struct ap_chi
 	const struct ap_software *software);
 
 /* Gets the built-in profile of a name or alias, ignoring case, or, if name ends in ".json", the
- * file. Returns AP_USAGE with the known names and the nearest if unknown. */
+ * file; of software also that of a year, "megatron@2022": of the profiles whose names begin so, the one whose dates
+ * hold it. Returns AP_USAGE with the known names and the nearest if unknown. */
 enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap_chip **out);
 enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name,
 	const struct ap_software **out);

@@ -156,12 +156,12 @@ def decided_step(joint):
     return joint["fastest"][0]["step_time_s"]
 
 
-def look_at(folder, name, executor, chip, devices, memory):
+def look_at(folder, name, executor, chip, devices, memory, software):
     graph = os.path.join(folder, name + ".json")
-    machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor]
+    machine = ["--device-num", str(devices), "--chip", chip, "--executor", executor, *software]
     if memory:
         machine += ["--memory", memory]
-    what = f"{name} for {executor} on {devices} {chip}"
+    what = f"{name} for {executor} on {devices} {chip} {' '.join(software)}"
     files = [os.path.join(folder, f"{jobs}.plan.json") for jobs in (1, 4)]
     outs = []
     for jobs, file in zip((1, 4), files):
@@ -258,8 +258,12 @@ with tempfile.TemporaryDirectory() as folder:
         code, _, err = run("model", *words, "-o", os.path.join(folder, name + ".json"))
         if code != 0:
             fault(f"model {name}: {err}")
+    # each software profile in turn, behind all runs with that of their executor
+    profiles = [p["name"] for p in json.loads(run("list", "software", "--json")[1])]
     for one in RUNS:
-        look_at(folder, *one)
+        look_at(folder, *one, [])
+    for i, profile in enumerate(profiles):
+        look_at(folder, *RUNS[i % len(RUNS)], ["--software", profile])
     if not beyond:
         fault("nothing is faster that an executor cannot be told")
     print(beyond, "plans that executors cannot be told are faster")

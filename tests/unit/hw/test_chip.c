@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw/builtin.h"
+#include "hw/constant.h"
 #include "hw_test.h"
 
 TEST_FIXTURE(setup, teardown)
@@ -148,6 +149,28 @@ START_TEST(an_unknown_chip_names_all_and_the_nearest)
 	ck_assert_ptr_nonnull(strstr(text, "did you mean \"ascend910"));
 	ck_assert_int_eq(ap_chip_get(&ctx, "tpu", &c), AP_USAGE);
 	ck_assert_ptr_null(strstr(ap_diag_text(ctx.diag, 1, NULL, NULL), "did you mean"));
+}
+END_TEST
+
+/* Of a family the profile whose runs are of a year, the one of the fewest years if several are; else the nearest. */
+START_TEST(software_of_a_year)
+{
+	static const struct {
+		const char *asked, *name;
+	} rows[] = {{"megatron@2021", "megatron-2021"}, {"megatron@2022", "megatron-2022"},
+		{"megatron@2025", "megatron"}, {"megatron@2030", "megatron"}, {"megatron@2015", "megatron-2021"},
+		{"mindspore@2021", "mindspore-1"}, {"mindspore@2024", "mindspore"},
+		{"mindformers@2020", "mindspore"}};
+	static const char *const bad[] = {"megatron@", "megatron@core", "megatron@21", "generic@2024", "mega@2022",
+		"@2022"};
+	const struct ap_software *s = NULL;
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		ck_assert_int_eq(ap_software_get(&ctx, rows[i].asked, &s), AP_OK);
+		ck_assert_str_eq(s->name, rows[i].name);
+	}
+	for (size_t i = 0; i < AP_COUNT(bad); i++)
+		ck_assert_int_eq(ap_software_get(&ctx, bad[i], &s), AP_USAGE);
 }
 END_TEST
 
@@ -293,6 +316,46 @@ static void check_sources(const struct ap_builtin *b)
 	for (const struct ap_jv *s = ap_jv_first(sources); s; s = ap_jv_next(s))
 		ck_assert_uint_ge(strlen(ap_jv_str(s)), 8);
 }
+
+static int fitted(const struct ap_profile_sources *sources, const struct ap_constant *c, size_t n)
+{
+	int fitted = 0;
+
+	for (size_t i = 0; i < n; i++)
+		fitted += ap_basis_of(ap_source_of(*sources, c[i].path)) == AP_BASIS_FITTED && c[i].to > 0;
+	return fitted;
+}
+
+/* At most six numbers of a software profile are fitted to runs, and three of a chip: all others are published, or
+ * assumed for a reason. */
+START_TEST(few_numbers_are_fitted)
+{
+	for (const struct ap_builtin *b = ap_builtin_software; b->name; b++) {
+		const struct ap_software *is;
+		struct ap_constant *c;
+		struct ap_software s;
+		size_t n;
+
+		ck_assert_int_eq(ap_software_get(&ctx, b->name, &is), AP_OK);
+		s = *is;
+		n = ap_software_constants(ctx.arena, &s, &c);
+		ck_assert_uint_gt(n, 8);
+		ck_assert_int_le(fitted(&s.sources, c, n), 6);
+	}
+	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
+		const struct ap_chip *is;
+		struct ap_constant *c;
+		struct ap_chip chip;
+		size_t n;
+
+		ck_assert_int_eq(ap_chip_get(&ctx, b->name, &is), AP_OK);
+		chip = *is;
+		n = ap_chip_constants(ctx.arena, &chip, &c);
+		ck_assert_msg(fitted(&chip.sources, c, n) <= 3, "%s: %d are fitted", b->name,
+			fitted(&chip.sources, c, n));
+	}
+}
+END_TEST
 
 START_TEST(every_number_has_its_source)
 {
