@@ -134,9 +134,9 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 }
 
 /*
- * What measurements of memory count, by words of the column mem_kind. An allocator that keeps freed blocks for
- * later holds more than tensors take: RESERVED, of what passes hold, is the best for 40 runs of BigScience
- * (nvidia-smi) and 10 of torchtitan (its memory line prints max_reserved).
+ * What measurements of memory count, by words of the column mem_kind. An allocator that keeps freed
+ * blocks for later holds more than tensors take: RESERVED, of what passes hold, is the best for 40 runs
+ * of BigScience (nvidia-smi) and 10 of torchtitan (its memory line prints max_reserved).
  */
 #define RESERVED 0.3
 static const struct measure {

@@ -22,8 +22,8 @@ enum { EXIT_USAGE = 2, EXIT_CSV = 3, EXIT_IO = 6 };
 /* The same, of files that have it. */
 #define REMARKS(X) X(notes)
 #define COLUMNS(X) \
-	FACTS(X) REMARKS(X) X(id) X(source_id) X(grade) X(iter_time_s) X(samples_per_s) X(tokens_per_s_per_dev) \
-	X(mem_bytes) X(mem_kind) X(outcome)
+	FACTS(X) REMARKS(X) X(id) X(source_id) X(grade) X(iter_time_s) X(samples_per_s) \
+	X(tokens_per_s_per_dev) X(mem_bytes) X(mem_kind) X(outcome)
 
 enum column {
 #define COLUMN(name) COL_##name,

@@ -219,7 +219,7 @@ static const char *find_precision(const struct facts *f, struct run *run)
 	return NULL;
 }
 
-/* What no plan says: that only parts of a network are trained, or that the host holds states for the device. */
+/* What no plan says: that only parts of a network are trained, that the host holds states of the device. */
 static const char *find_missing(const struct facts *f, struct run *run)
 {
 	static const char *const parts[] = {"lora", "adapter", "adapter_v2", "ptuning", "ptuning2"};
@@ -531,8 +531,8 @@ static const char *read_recompute(const struct facts *f, struct run *run)
 const char *express(const struct facts *f, struct run *run)
 {
 	typedef const char *reader(const struct facts *f, struct run *run);
-	static reader *const readers[] = {find_framework, find_missing, find_generator, find_device, find_precision,
-		read_grid, read_network, read_recompute};
+	static reader *const readers[] = {find_framework, find_missing, find_generator, find_device,
+		find_precision, read_grid, read_network, read_recompute};
 	const char *why = NULL;
 
 	*run = (struct run){0};

@@ -627,7 +627,7 @@ static void fuse(const struct filling *k, ap_id node, uint16_t operand, enum ap_
 	}
 }
 
-/* Products that run beside what gathers their first operand, an activation, and beside what deals its gradient. */
+/* Products that run beside what gathers their first operand, an activation, and what deals its gradient. */
 static void find_beside(const struct filling *k)
 {
 	for (ap_id i = 0; i < k->g->nnode; i++) {

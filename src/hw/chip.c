@@ -614,7 +614,8 @@ enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap
 /* Is a profile of the software of a name: "megatron-2021" of "megatron"? */
 static bool is_of_family(const struct ap_software *s, const char *name, size_t len)
 {
-	bool is = strlen(s->name) >= len && !strncmp(s->name, name, len) && (!s->name[len] || s->name[len] == '-');
+	bool is = strlen(s->name) >= len && !strncmp(s->name, name, len) &&
+		(!s->name[len] || s->name[len] == '-');
 
 	for (int i = 0; i < s->nalias; i++)
 		is |= strlen(s->alias[i]) == len && !strncmp(s->alias[i], name, len);

@@ -138,7 +138,7 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
 	double gather_overlap; /* share of a gather for a product that runs beside it where these overlap */
 	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
-	int gradient_copy_bytes; /* per element of a gradient held in 16 bits: the optimizer's full-precision copy */
+	int gradient_copy_bytes; /* per element of a gradient held in 16 bits: the optimizer's copy in 32 */
 	int64_t context_bytes; /* runtime, library workspaces */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */
@@ -165,8 +165,8 @@ const struct ap_chip *ap_chip_driven(struct ap_arena *arena, const struct ap_chi
 	const struct ap_software *software);
 
 /* Gets the built-in profile of a name or alias, ignoring case, or, if name ends in ".json", the
- * file; of software also that of a year, "megatron@2022": of the profiles whose names begin so, the one whose dates
- * hold it. Returns AP_USAGE with the known names and the nearest if unknown. */
+ * file; of software also that of a year, "megatron@2022": of the profiles whose names begin so, the one
+ * whose dates hold it. Returns AP_USAGE with the known names and the nearest if unknown. */
 enum ap_status ap_chip_get(struct ap_ctx *ctx, const char *name, const struct ap_chip **out);
 enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name,
 	const struct ap_software **out);

@@ -11,8 +11,8 @@ enum ap_model_loss {
 	 * automatic parallelism; of fused kernels (families.h) the logarithm of a sum, nothing looked up. */
 	AP_LOSS_EXPANDED,
 	AP_LOSS_FUSED, /* one operator, which sees all classes */
-	/* One kernel that reads and keeps logits in their own type, whose gradient has it, too: FlashAttention's
-	 * and Liger's cross entropies, a compiled one. Of a mean; losses of rows are as fused. */
+	/* One kernel that reads and keeps logits in their own type, whose gradient has it, too: those of
+	 * FlashAttention and Liger, a compiled one. Of a mean; losses of rows are as fused. */
 	AP_LOSS_KERNEL,
 	/* As Megatron's vocab_parallel_cross_entropy: logits may be cut by classes. Ranks sum up three
 	 * numbers of a row: its maximum, the sum of exponentials, the logit of its class. */
