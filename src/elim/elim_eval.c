@@ -736,3 +736,55 @@ bool ap_elim_least_with(struct ap_ctx *ctx, const struct ap_elim *e, const doubl
 	*work += d.work;
 	return true;
 }
+
+/* The step's factors as inputs of a reduction of its own, so that equal tables are told apart. */
+static struct ap_ereduction single_use(struct ap_ctx *ctx, const struct ap_elim *e, const struct ap_estep *s)
+{
+	uint32_t width = s->nscope + 1, at = 0;
+	ap_id *clique = AP_NEW_N(ctx->scratch, ap_id, width);
+	uint32_t *dim = AP_NEW_N(ctx->scratch, uint32_t, width);
+	struct ap_einput *input = AP_NEW_N(ctx->scratch, struct ap_einput, s->nfactor);
+
+	while (at < s->nscope && s->scope[at] < s->node)
+		at++;
+	for (uint32_t i = 0; i < width; i++) {
+		clique[i] = i < at ? s->scope[i] : i == at ? s->node : s->scope[i - 1];
+		dim[i] = e->k[clique[i]];
+	}
+	for (uint32_t i = 0; i < s->nfactor; i++) {
+		const struct ap_efactor *f = &e->factor[s->factor[i]];
+
+		input[i].table = i;
+		for (uint32_t k = 0, a = 0; k < f->nscope; k++) {
+			while (clique[a] != f->scope[k])
+				a++;
+			input[i].mask |= UINT64_C(1) << a;
+		}
+	}
+	return (struct ap_ereduction){.width = width, .at = at, .dim = dim, .ninput = s->nfactor,
+		.input = input};
+}
+
+bool ap_elim_outside(struct ap_ctx *ctx, const struct ap_elim *e, const double *const *value,
+	const struct ap_estep *s, const double *outside, double *const *of_factor, uint64_t *work)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	const double **own = AP_NEW_N(ctx->scratch, const double *, s->nfactor);
+	struct adjoint d = {.ctx = ctx, .e = e, .value = own, .threshold = INFINITY,
+		.outside = AP_NEW_N(ctx->scratch, double *, s->nfactor)};
+	struct ap_ereduction r = single_use(ctx, e, s);
+	bool done;
+
+	for (uint32_t i = 0; i < s->nfactor; i++) {
+		ap_id table = e->factor[s->factor[i]].table;
+
+		own[i] = value[table];
+		d.outside[i] = of_factor[i];
+		for (size_t c = 0; of_factor[i] && c < e->table[table].cells; c++)
+			of_factor[i][c] = INFINITY;
+	}
+	done = reverse(&d, &r, outside);
+	*work += d.work;
+	ap_arena_release(ctx->scratch, mark);
+	return done;
+}

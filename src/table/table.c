@@ -84,6 +84,7 @@ struct ap_making {
 	const bool *const *left; /* [nnode] the candidates to choose from; NULL: all; NULL: of all nodes */
 	const uint32_t *only; /* [nnode] the kind's only candidate left to a node; AP_NONE: all are;
 	                         NULL: no node is restricted */
+	const bool *whole; /* [nnode] all candidates of the node stay; NULL: of none */
 	uint64_t work; /* spent on pricing */
 	const struct weighing *weighing; /* NULL: costs are those of the objective */
 	const struct ap_table_pool *pool; /* the candidates to choose from; NULL: all */
@@ -95,6 +96,7 @@ struct ap_making {
 			const double *cost; /* of the kind's candidates */
 			uint32_t k;
 			const uint32_t *candidate; /* [k] index into the kind's candidates, ascending */
+			bool whole; /* none of them is dropped */
 		} *v;
 		size_t n, cap;
 	} classes;
@@ -541,6 +543,12 @@ static void prune(void *user, size_t i, int worker)
 	struct ranked *order = AP_NEW_N(a, struct ranked, d->old->k);
 	uint32_t first[CHAMPIONS]; /* those of the first kept that beat others last come first */
 
+	if (d->old->whole) {
+		memcpy(d->keep, d->old->candidate, d->old->k * sizeof *d->keep);
+		d->kept = d->old->k;
+		ap_arena_release(a, mark);
+		return;
+	}
 	for (uint32_t c = 0; c < d->old->k; c++)
 		order[c] = (struct ranked){d->old->cost[d->old->candidate[c]], d->old->candidate[c]};
 	qsort(order, d->old->k, sizeof *order, compare_ranked);
@@ -663,7 +671,7 @@ static bool prune_round(struct ap_making *mk)
 	ap_par_for(mk->ctx->arena, making_jobs(mk, tests), r.duties.n, prune, &r);
 	for (size_t i = 0; i < r.duties.n; i++) {
 		const struct duty *d = &r.duties.v[i];
-		struct class c = {d->old->kind, d->old->cost, d->kept, d->keep};
+		struct class c = {d->old->kind, d->old->cost, d->kept, d->keep, d->old->whole};
 
 		dropped |= d->kept < d->old->k;
 		mk->work += mk->weighing ? d->work : 0; /* that of prices covers it elsewhere */
@@ -990,15 +998,17 @@ static const struct ap_table *finish(struct ap_making *mk)
 	for (ap_id i = 0; i < mk->g->nnode; i++) {
 		uint32_t weight = mk->weighing ? mk->weighing->of_node[i] : 0;
 		const bool *left = mk->left ? mk->left[i] : NULL;
+		bool whole = mk->whole && mk->whole[i];
 		uint32_t key[] = {mk->kind_of[i], mk->only ? mk->only[i] : AP_NONE, weight,
-			left ? i : AP_NONE};
+			left ? i : AP_NONE, whole};
 		bool fresh;
 
 		mk->class_of[i] = ap_map_put(seen, key, sizeof key, &fresh);
 		if (fresh) {
 			uint32_t kind = mk->kind_of[i];
 			uint32_t only = mk->only ? mk->only[i] : AP_NONE;
-			struct class c = {.kind = kind, .k = only == AP_NONE ? mk->kinds.v[kind].k : 1,
+			struct class c = {.kind = kind, .whole = whole,
+				.k = only == AP_NONE ? mk->kinds.v[kind].k : 1,
 				.cost = mk->weighing ? mk->weighing->cost[weight * mk->kinds.n + kind]
 					: mk->kinds.v[kind].cost};
 			uint32_t *candidate = AP_NEW_N(mk->ctx->arena, uint32_t, c.k), n = 0;
@@ -1023,7 +1033,7 @@ static const struct ap_table *finish(struct ap_making *mk)
 
 /* Makes a table from the same prices with other candidates left. */
 static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t, bool by_memory,
-	const uint32_t *only)
+	const uint32_t *only, const bool *whole)
 {
 	struct ap_making *mk = ap_arena_memdup(ctx->arena, t->making, sizeof *mk);
 	struct ap_table_params *params = ap_arena_memdup(ctx->arena, mk->params, sizeof *params);
@@ -1033,6 +1043,7 @@ static const struct ap_table *again(struct ap_ctx *ctx, const struct ap_table *t
 	mk->ctx = ctx;
 	mk->params = params;
 	mk->only = only;
+	mk->whole = whole;
 	mk->classes = (struct class_list){0};
 	open_workers(mk);
 	made = finish(mk);
@@ -1488,7 +1499,12 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t)
 {
-	return t->making->params->by_memory ? t : again(ctx, t, true, t->making->only);
+	return t->making->params->by_memory ? t : again(ctx, t, true, t->making->only, t->making->whole);
+}
+
+const struct ap_table *ap_table_whole(struct ap_ctx *ctx, const struct ap_table *t, const bool *whole)
+{
+	return again(ctx, t, t->making->params->by_memory, t->making->only, whole);
 }
 
 struct legs_list {
@@ -1687,7 +1703,7 @@ const struct ap_table *ap_table_narrow(struct ap_ctx *ctx, const struct ap_table
 		if (fixed[i] && only[i] == AP_NONE)
 			return NULL;
 	}
-	return again(ctx, t, false, only);
+	return again(ctx, t, false, only, NULL);
 }
 
 const int32_t *ap_table_counts(const struct ap_table *t, ap_id node, uint32_t c)
