@@ -17,50 +17,97 @@ static enum ap_unit unit_of(enum ap_op_unit unit)
 	return of[unit];
 }
 
-/* Peak rate for a type. A type that the unit lacks runs on the vector unit; one that both lack runs
- * there as float32. */
-static double peak_of(const struct ap_chip *chip, enum ap_unit unit, enum ap_dtype dtype)
+/* Peak rate for a type, as a field of the chip. A type that the unit lacks runs on the vector unit; one that
+ * both lack runs there as float32. */
+static const double *peak_of(const struct ap_chip *chip, enum ap_unit unit, enum ap_dtype dtype)
 {
 	if (chip->peak_flops[unit][dtype] > 0)
-		return chip->peak_flops[unit][dtype];
+		return &chip->peak_flops[unit][dtype];
 	if (chip->peak_flops[AP_UNIT_VECTOR][dtype] > 0)
-		return chip->peak_flops[AP_UNIT_VECTOR][dtype];
-	return chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32];
+		return &chip->peak_flops[AP_UNIT_VECTOR][dtype];
+	return &chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32];
 }
 
-static double compute_s(const struct ap_chip *chip, const struct ap_kernel *k)
+static void add_constant(struct ap_kernel_parts *x, const double *field)
+{
+	size_t n = 0;
+
+	while (x->constant[n])
+		n++;
+	assert(n + 1 < sizeof x->constant / sizeof *x->constant);
+	x->constant[n] = field;
+}
+
+/* Sets what is computed and at which rate. */
+static void set_compute(const struct ap_chip *chip, const struct ap_kernel *k, struct ap_kernel_parts *x)
 {
 	enum ap_unit unit = unit_of(k->unit);
-	double peak = peak_of(chip, unit, k->dtype);
+	const double *peak = peak_of(chip, unit, k->dtype);
 	static const double none[3];
-	const double *half = peak > chip->peak_flops[AP_UNIT_VECTOR][k->dtype] ? chip->matmul_half : none;
-	double efficiency = k->efficiency > 0 ? k->efficiency
-		: ap_dtype_is_float8(k->dtype) ? chip->matmul_float8_efficiency : chip->matmul_efficiency;
+	bool halves = *peak > chip->peak_flops[AP_UNIT_VECTOR][k->dtype];
+	const double *half = halves ? chip->matmul_half : none;
+	const double *shares = ap_dtype_is_float8(k->dtype) ? &chip->matmul_float8_efficiency
+		: &chip->matmul_efficiency;
+	double efficiency = k->efficiency > 0 ? k->efficiency : *shares;
 
 	if (k->unit == AP_OP_MEMORY)
-		return 0;
-	if (k->gemm && k->unaligned)
-		return 2 * k->b * k->m * k->n * k->k /
-			(chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32] * chip->vector_efficiency);
-	if (k->gemm)
-		return 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) *
-			fmax(1, k->slowdown) / (peak * efficiency * chip->sustained);
-	if (unit == AP_UNIT_CUBE)
-		return k->flops / (peak * efficiency);
-	return k->flops / (peak * chip->vector_efficiency);
+		return;
+	if (k->gemm && k->unaligned) {
+		x->flops = 2 * k->b * k->m * k->n * k->k;
+		x->flops_per_s = chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32] * chip->vector_efficiency;
+		add_constant(x, &chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32]);
+		add_constant(x, &chip->vector_efficiency);
+		return;
+	}
+	add_constant(x, peak);
+	if (k->gemm) {
+		x->flops = 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) *
+			fmax(1, k->slowdown);
+		x->flops_per_s = *peak * efficiency * chip->sustained;
+		if (halves)
+			add_constant(x, chip->matmul_half);
+		if (chip->sustained < 1)
+			add_constant(x, &chip->sustained);
+	} else {
+		x->flops = k->flops;
+		x->flops_per_s = *peak * (unit == AP_UNIT_CUBE ? efficiency : chip->vector_efficiency);
+	}
+	if (unit != AP_UNIT_CUBE)
+		add_constant(x, &chip->vector_efficiency);
+	else if (!(k->efficiency > 0))
+		add_constant(x, shares);
+}
+
+void ap_kernel_parts(const struct ap_chip *chip, const struct ap_kernel *k, struct ap_kernel_parts *x)
+{
+	double compute_s, memory_s;
+
+	*x = (struct ap_kernel_parts){.bytes = k->bytes, .Bps = chip->memory_Bps * chip->memory_efficiency};
+	if (k->unit == AP_OP_VIEW || k->unit == AP_OP_LINK)
+		return;
+	set_compute(chip, k, x);
+	compute_s = x->flops_per_s > 0 ? x->flops / x->flops_per_s : 0;
+	memory_s = x->bytes / x->Bps;
+	x->by = memory_s > compute_s ? AP_KERNEL_BY_MEMORY : AP_KERNEL_BY_COMPUTE;
+	x->s = fmax(compute_s, memory_s);
+	if (!k->joined) {
+		x->launch_s = fmax(1, k->starts) * k->launch_s;
+		x->fixed_s = fmax(1, k->starts) * chip->fixed_s[unit_of(k->unit)];
+		x->by = x->launch_s > x->fixed_s + x->s ? AP_KERNEL_BY_LAUNCH : x->by;
+		x->s = fmax(x->launch_s, x->fixed_s + x->s);
+		add_constant(x, &chip->fixed_s[unit_of(k->unit)]);
+	}
+	if (x->by == AP_KERNEL_BY_MEMORY) {
+		add_constant(x, &chip->memory_Bps);
+		add_constant(x, &chip->memory_efficiency);
+	}
+	assert(isfinite(x->s));
 }
 
 double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
 {
-	double memory_s = k->bytes / (chip->memory_Bps * chip->memory_efficiency);
-	double time_s;
+	struct ap_kernel_parts x;
 
-	if (k->unit == AP_OP_VIEW || k->unit == AP_OP_LINK)
-		return 0;
-	time_s = fmax(compute_s(chip, k), memory_s);
-	if (!k->joined)
-		time_s = fmax(fmax(1, k->starts) * k->launch_s,
-			fmax(1, k->starts) * chip->fixed_s[unit_of(k->unit)] + time_s);
-	assert(isfinite(time_s));
-	return time_s;
+	ap_kernel_parts(chip, k, &x);
+	return x.s;
 }

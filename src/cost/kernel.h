@@ -36,4 +36,16 @@ struct ap_kernel {
 
 double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k);
 
+/* What that is made of: max(launch, fixed + max(flops / rate, bytes / Bps)). */
+struct ap_kernel_parts {
+	double flops, flops_per_s; /* with the extents that halve the rate; at the unit's share of its peak; 0:
+	                              nothing is computed */
+	double bytes, Bps;
+	double fixed_s, launch_s; /* of all its starts */
+	enum { AP_KERNEL_BY_COMPUTE, AP_KERNEL_BY_MEMORY, AP_KERNEL_BY_LAUNCH } by; /* what decides */
+	const double *constant[8]; /* fields of the chip that it is made of, NULL-terminated */
+	double s;
+};
+void ap_kernel_parts(const struct ap_chip *chip, const struct ap_kernel *k, struct ap_kernel_parts *out);
+
 #endif

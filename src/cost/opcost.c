@@ -15,6 +15,23 @@
 #include "rule/attend.h"
 #include "shard/layout.h"
 
+/* Tells a term, if anybody asks for it. */
+static void told(const struct ap_opcost *x, const char *what, const struct ap_kernel *k, double bytes, double s)
+{
+	struct ap_op_term term = {x->of, what, x->times, s, k, bytes};
+
+	if (x->tell && x->of != AP_TERM_NONE && s > 0)
+		x->tell(x->user, &term);
+}
+
+static double timed_s(const struct ap_opcost *x, const char *what, const struct ap_kernel *k)
+{
+	double s = ap_kernel_time_s(x->chip, k);
+
+	told(x, what, k, 0, s);
+	return s;
+}
+
 /* The backward pass reads the copy with the halo. */
 static void halo_memory(struct ap_opcost *x, double *forward, double *backward)
 {
@@ -309,7 +326,7 @@ static double halo_copy_s(const struct ap_opcost *x)
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = type_of(x->b),
 		.bytes = 2 * (double)x->halo_bytes};
 
-	return ap_kernel_time_s(x->chip, &k);
+	return timed_s(x, "copy with halos", &k);
 }
 
 /* Bytes of an operand that the kernel reads. */
@@ -353,7 +370,7 @@ static double forward_s(const struct ap_opcost *x)
 		bytes += is_looked_up(x, i) ? results : is_within(x, i) ? 0
 			: passes_of(x, i) * seen(x, i);
 	k.bytes = bytes / narrowing(x) + results;
-	return ap_kernel_time_s(x->chip, &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
+	return timed_s(x, "kernel", &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
 
 /* Of the product that makes the gradient of operand i of the other operand and the result's gradient. */
@@ -377,7 +394,7 @@ static double operand_gradient_s(const struct ap_opcost *x)
 	d.bytes = product_bytes(x, 0);
 	d.n = k.k;
 	d.k = k.n;
-	return ap_kernel_time_s(x->chip, &d);
+	return timed_s(x, "gradient of the first operand", &d);
 }
 
 /* Gradients of a product: that of the first operand, and dB = A' dC (k x n over m). */
@@ -390,7 +407,7 @@ static double gemm_backward_s(const struct ap_opcost *x)
 	d.bytes = product_bytes(x, 1);
 	d.m = k.k;
 	d.k = k.m;
-	return time_s + (x->t->in[1].grad ? ap_kernel_time_s(x->chip, &d) : 0);
+	return time_s + (x->t->in[1].grad ? timed_s(x, "gradient of the second operand", &d) : 0);
 }
 
 static double gradients_part(const struct ap_opcost *x)
@@ -426,7 +443,7 @@ static double backward_s(const struct ap_opcost *x)
 		bytes += seen(x, i) *
 			((x->t->in[i].grad && !is_within(x, i)) + x->b->in[i].saved);
 	k.bytes = bytes;
-	return ap_kernel_time_s(x->chip, &k) + copy_s;
+	return timed_s(x, "gradient", &k) + copy_s;
 }
 
 /* Casts an operand from its stored type to the type that is read, or its gradient back. */
@@ -437,7 +454,7 @@ static double cast_s(const struct ap_opcost *x, int i)
 		.launch_s = launch_s(x),
 		.bytes = ap_opcost_stored(x, i) + ap_opcost_in(x, i)};
 
-	return ap_kernel_time_s(x->chip, &k);
+	return timed_s(x, "cast", &k);
 }
 
 /* Copies elements of 16 bits into 8, by rows and, if asked for, by columns as well. */
@@ -447,7 +464,10 @@ static double copy_in_8_bits_s(const struct ap_opcost *x, double elements, int c
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT8_E4M3FN, .launch_s = launch_s(x),
 		.bytes = elements * (recipe->reads * 2 + copies * ap_float8_bytes(recipe))};
 
-	return ap_kernel_time_s(x->chip, &k) + (recipe->reads - 1) * x->chip->fixed_s[AP_UNIT_MEMORY];
+	double more_s = (recipe->reads - 1) * x->chip->fixed_s[AP_UNIT_MEMORY];
+
+	told(x, "start of a copy into 8 bits", NULL, 0, more_s);
+	return timed_s(x, "copy into 8 bits", &k) + more_s;
 }
 
 /* Copies that the backward pass reads: the first operand by columns for the weight's gradient, the weight for
@@ -460,8 +480,12 @@ static int copies_of(const struct ap_opcost *x, int i)
 /* Of a micro-batch: the activation, whose copy several products may read. */
 static double copies_forward_s(const struct ap_opcost *x)
 {
-	return x->t->float8
-		? copy_in_8_bits_s(x, elements_of(x, 0), copies_of(x, 0)) / x->t->in[0].float8_readers : 0;
+	struct ap_opcost part = *x;
+
+	if (!x->t->float8)
+		return 0;
+	part.times /= x->t->in[0].float8_readers;
+	return copy_in_8_bits_s(&part, elements_of(x, 0), copies_of(x, 0)) / x->t->in[0].float8_readers;
 }
 
 /* And the result's gradient: by rows for the operand's gradient, by columns for the weight's. */
@@ -475,16 +499,18 @@ static double copies_backward_s(const struct ap_opcost *x)
 
 /* The weight is copied once a step, or for each use if it is gathered for each. If it is stored in 8 bits,
  * the optimizer writes it so; what is left is the copy by columns. */
-static double copies_of_weight_s(const struct ap_opcost *x)
+static double copies_of_weight_s(struct ap_opcost *x)
 {
 	const struct ap_task_operand *in = &x->t->in[1];
 	double elements = elements_of(x, 1), times = in->regather ? (double)x->step->micro_batches : 1;
 	struct ap_kernel by_columns = {.unit = AP_OP_MEMORY, .dtype = AP_FLOAT8_E4M3FN,
 		.bytes = 2 * elements * ap_float8_bytes(x->step->float8)};
 
+	x->of = AP_TERM_FORWARD;
+	x->times = times;
 	if (!x->step->float8_params)
 		return times * copy_in_8_bits_s(x, elements, copies_of(x, 1));
-	return copies_of(x, 1) > 1 ? times * ap_kernel_time_s(x->chip, &by_columns) : 0;
+	return copies_of(x, 1) > 1 ? times * timed_s(x, "copy of the weight by columns", &by_columns) : 0;
 }
 
 /* Bytes of that: the kernel that makes them reads the sum at its end, or one of its own reads both and writes
@@ -519,6 +545,8 @@ static double sum_s(const struct ap_opcost *x)
 
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += sum_bytes(x->step, x->b, x->t, x->p, i);
+	if (bytes > 0)
+		told(x, "sum of gradients", NULL, bytes, bytes / (x->chip->memory_Bps * x->chip->memory_efficiency));
 	return bytes / (x->chip->memory_Bps * x->chip->memory_efficiency);
 }
 
@@ -527,15 +555,24 @@ static void kernels(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches, share = x->c->load;
 
+	x->of = AP_TERM_FORWARD;
+	x->times = times;
 	if (!x->t->measured) {
 		x->c->forward_s = times * (forward_s(x) + copies_forward_s(x));
+		x->of = AP_TERM_BACKWARD;
 		x->c->backward_s = times * (backward_s(x) + copies_backward_s(x) + sum_s(x));
+		x->of = AP_TERM_NONE;
 		return;
 	}
 	for (int f = 0; f < x->b->nfactor; f++)
 		share /= x->p->count[f];
 	x->c->forward_s = x->t->measured_forward_s * share;
 	x->c->backward_s = x->t->backward ? x->t->measured_backward_s * share : 0;
+	x->times = 1;
+	told(x, "as measured", NULL, 0, x->c->forward_s);
+	x->of = AP_TERM_BACKWARD;
+	told(x, "as measured", NULL, 0, x->c->backward_s);
+	x->of = AP_TERM_NONE;
 }
 
 /* After the collectives are known. The copy with a halo is assembled again for the kernel, or for
@@ -549,6 +586,10 @@ static void run_again(struct ap_opcost *x)
 	else if (x->halo_bytes > 0 && x->t->in[x->halo_operand].again && !x->t->measured)
 		x->c->recompute_s = times * halo_copy_s(x);
 	x->c->backward_s += x->c->recompute_s;
+	x->of = AP_TERM_BACKWARD;
+	x->times = 1;
+	told(x, "computed again", NULL, 0, x->c->recompute_s);
+	x->of = AP_TERM_NONE;
 }
 
 /* Of c parts the first is there; while each but the last is worked on, the next one comes. Where products
@@ -666,7 +707,7 @@ static void divide(struct ap_opcost *x, double elements, enum ap_dtype t)
 	struct ap_kernel k = {.unit = AP_OP_VECTOR, .dtype = t, .flops = elements,
 		.bytes = 2 * elements * ap_gradient_held_bytes(t, x->step)};
 
-	x->c->optimizer_s += ap_kernel_time_s(x->chip, &k);
+	x->c->optimizer_s += timed_s(x, "mean of gradients", &k);
 }
 
 /* The update reads and writes weight, master copy and states once, and reads the gradient. */
@@ -676,7 +717,7 @@ static void update(struct ap_opcost *x, double elements, enum ap_dtype t, int st
 		2 * (ap_dtype_bytes(t) + master_bytes(t, x->step) + state_bytes);
 	struct ap_kernel k = {.unit = AP_OP_MEMORY, .dtype = t, .bytes = elements * each};
 
-	x->c->optimizer_s += ap_kernel_time_s(x->chip, &k);
+	x->c->optimizer_s += timed_s(x, "update", &k);
 }
 
 static void update_all(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
@@ -753,10 +794,10 @@ static void input(struct ap_opcost *x, int i)
 	x->c->input_s += cost.forward_s;
 }
 
-void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
-	struct ap_op_cost *out)
+static void make_cost(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	ap_op_term_fn *tell, void *user, struct ap_op_cost *out)
 {
-	struct ap_opcost x = {.pr = pr, .chip = ap_pricer_machine(pr)->chip,
+	struct ap_opcost x = {.tell = tell, .user = user, .pr = pr, .chip = ap_pricer_machine(pr)->chip,
 		.step = ap_pricer_step(pr), .t = t, .b = t->bound, .p = p, .c = out};
 	double forward = 0, backward = 0;
 
@@ -771,16 +812,22 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 	run_again(&x);
 	if (t->float8 && !t->measured)
 		x.c->forward_s += copies_of_weight_s(&x);
+	x.of = AP_TERM_NONE;
 	/* casts: outside the operator's own kernel, so neither measured nor run again with it */
 	for (int i = 0; i < x.b->nin; i++) {
 		double time_s;
 
 		if (!ap_opcost_casts(&x, i))
 			continue;
-		time_s = (double)x.step->micro_batches * cast_s(&x, i);
+		x.times = (double)x.step->micro_batches;
+		x.of = AP_TERM_FORWARD;
+		time_s = x.times * cast_s(&x, i);
 		x.c->forward_s += time_s;
-		x.c->backward_s += x.t->in[i].grad ? time_s : 0;
+		x.of = AP_TERM_BACKWARD;
+		x.c->backward_s += x.t->in[i].grad ? x.times * cast_s(&x, i) : 0;
 	}
+	x.of = AP_TERM_OPTIMIZER;
+	x.times = 1;
 	for (int i = 0; i < x.b->nin; i++) {
 		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
 			parameter(&x, i);
@@ -810,6 +857,20 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
 		if (ap_opcost_casts(&x, i))
 			cast(&x, i, &forward, &backward);
 	x.c->temporary_bytes = (int64_t)fmax(forward, backward);
+}
+
+void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	struct ap_op_cost *out)
+{
+	make_cost(pr, t, p, NULL, NULL, out);
+}
+
+void ap_op_cost_terms(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	ap_op_term_fn *tell, void *user)
+{
+	struct ap_op_cost cost;
+
+	make_cost(pr, t, p, tell, user, &cost);
 }
 
 /* Of each exchange after a micro-batch, the same part is hidden. */

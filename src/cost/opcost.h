@@ -5,6 +5,20 @@
 
 #include "cost/cost.h"
 #include "cost/comms.h"
+#include "cost/kernel.h"
+
+/* Where seconds that are told belong to. */
+enum ap_term_of { AP_TERM_NONE, AP_TERM_FORWARD, AP_TERM_BACKWARD, AP_TERM_OPTIMIZER };
+
+/* A term of what an operator takes: so many times a step, seconds of a kernel. */
+struct ap_op_term {
+	enum ap_term_of of;
+	const char *what; /* "kernel", "gradient of the weight" */
+	double times, s; /* s: once */
+	const struct ap_kernel *kernel; /* NULL: bytes, or what was measured */
+	double bytes; /* then, at the rate of the memory; 0: measured, or the same again */
+};
+typedef void ap_op_term_fn(void *user, const struct ap_op_term *term);
 
 struct ap_opcost {
 	struct ap_pricer *pr;
@@ -17,6 +31,10 @@ struct ap_opcost {
 	int halo_operand; /* the operand that windows slide over */
 	int64_t halo_bytes; /* its slice with the halo; 0 if there is none */
 	bool keeps_results; /* keeps the results of communication rather than repeat it */
+	ap_op_term_fn *tell; /* NULL: nobody asks for terms */
+	void *user;
+	enum ap_term_of of; /* of what is timed now; AP_TERM_NONE: nothing that is told */
+	double times;
 };
 
 /* Bytes of an operand's and a result's slice, and of a result before its sums are dealt: of the rank that has
@@ -59,6 +77,10 @@ void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct
  * micro-batches before, of the part that is kept; else 0. */
 double ap_op_sum_s(const struct ap_chip *chip, const struct ap_step *step, const struct ap_bound *b,
 	const struct ap_task *t, const struct ap_placement *p, int i);
+/* Tells the terms of the same: those of kernels are all of forward_s, backward_s and, but for the gathering of
+ * weights, optimizer_s. The kernels live as long as the call. */
+void ap_op_cost_terms(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	ap_op_term_fn *tell, void *user);
 
 /* Seconds of one of its collectives: of what goes round, what its work does not cover. */
 double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,

@@ -205,19 +205,21 @@ static double rounds_s(const struct call *x)
 	return (x->size - 1) * worst + (x->size - 2) * x->m->chip->collective_fixed_s;
 }
 
+struct algorithm {
+	const char *name;
+	double (*time_s)(const struct call *x);
+	uint32_t nccl, hccl; /* masks of collectives */
+};
+
 /* HCCL takes the levels of a machine one after another; NCCL's rings and trees go through all ranks. */
-static double best_s(const struct call *x, const char **name)
+static double best_s(const struct call *x, const struct algorithm **by)
 {
 	enum {
 		PIECES = 1 << AP_COLL_ALLREDUCE | 1 << AP_COLL_ALLGATHER | 1 << AP_COLL_REDUCESCATTER |
 			1 << AP_COLL_SEND,
 		BROADCAST = 1 << AP_COLL_BROADCAST
 	};
-	static const struct {
-		const char *name;
-		double (*time_s)(const struct call *x);
-		uint32_t nccl, hccl; /* masks of collectives */
-	} algorithms[] = {
+	static const struct algorithm algorithms[] = {
 		/* broadcast in pieces along a chain */
 		{"ring", ring_s, PIECES | BROADCAST, PIECES | BROADCAST},
 		{"tree", tree_s, PIECES | BROADCAST, PIECES | BROADCAST},
@@ -236,31 +238,60 @@ static double best_s(const struct call *x, const char **name)
 
 		if (t >= 0 && (best < 0 || t < best)) {
 			best = t;
-			*name = algorithms[i].name;
+			*by = &algorithms[i];
 		}
 	}
 	return best;
 }
 
-double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
-	double bytes, const char **algorithm)
+/* The slowest of the group's shapes, how it is done there, and what it takes; *by NULL: there is nothing to do. */
+static double slowest_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double bytes,
+	struct call *slowest, const struct algorithm **by)
 {
-	const char *name = "none", *slowest = name;
+	const struct algorithm *how = NULL;
 	double worst = 0;
 
 	assert(bytes >= 0);
+	*by = NULL;
 	for (int i = 0; i < g->nshape && g->size > 1; i++) {
 		struct call x = {m, &g->shape[i], c, (double)g->size, bytes};
-		double t = m->chip->collective_fixed_s + best_s(&x, &name);
+		double t = m->chip->collective_fixed_s + best_s(&x, &how);
 
 		if (t > worst) {
 			worst = t;
-			slowest = name;
+			*slowest = x;
+			*by = how;
 		}
 	}
-	if (algorithm)
-		*algorithm = slowest;
 	return worst;
+}
+
+double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
+	double bytes, const char **algorithm)
+{
+	const struct algorithm *by;
+	struct call slowest;
+	double s = slowest_s(m, c, g, bytes, &slowest, &by);
+
+	if (algorithm)
+		*algorithm = by ? by->name : "none";
+	return s;
+}
+
+void ap_coll_parts(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double bytes,
+	struct ap_coll_parts *out)
+{
+	const struct algorithm *by;
+	struct call x;
+	double s = slowest_s(m, c, g, bytes, &x, &by);
+
+	*out = (struct ap_coll_parts){.algorithm = by ? by->name : "none"};
+	if (!by)
+		return;
+	x.bytes = 0;
+	out->fixed_s = m->chip->collective_fixed_s;
+	out->latency_s = by->time_s(&x);
+	out->transfer_s = s - out->fixed_s - out->latency_s;
 }
 
 static double relayed_s(const struct call *x, const struct ap_relay *relay)

@@ -18,6 +18,14 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c);
 double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
 	double bytes, const char **algorithm);
 
+/* The same in parts that add up to it: starting the call, latencies of its steps, sending. */
+struct ap_coll_parts {
+	const char *algorithm;
+	double fixed_s, latency_s, transfer_s;
+};
+void ap_coll_parts(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double bytes,
+	struct ap_coll_parts *out);
+
 /* What a rank has for others of its group, of which several may need the same. */
 struct ap_relay {
 	double bytes; /* of a rank, each counted once */
