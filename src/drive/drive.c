@@ -14,6 +14,7 @@
 #include "drive/baseline.h"
 #include "drive/bound.h"
 #include "drive/certify.h"
+#include "drive/charge.h"
 #include "drive/choose.h"
 #include "drive/improve.h"
 #include "drive/low_memory.h"
@@ -86,27 +87,6 @@ static struct ap_rivals *into(struct driving *d)
 	return d->free ? &d->routed : &d->rivals;
 }
 
-enum charge {
-	ALL_EXPOSED, /* the whole gradient exchange */
-	EACH_ALONE, /* each exchange with its own latency, as if there were no buckets */
-};
-
-/* The table's problem where more of the gradient exchange is charged. */
-static struct ap_problem charged_problem(struct ap_ctx *ctx, const struct ap_table *t, enum charge charge)
-{
-	double **cost = AP_NEW_N(ctx->arena, double *, t->nclass);
-
-	for (uint32_t c = 0; c < t->nclass; c++) {
-		const struct ap_table_class *cls = &t->cls[c];
-		const double *more = charge == ALL_EXPOSED ? cls->hidden : cls->bucketed;
-
-		cost[c] = AP_NEW_N(ctx->arena, double, cls->k);
-		for (uint32_t i = 0; i < cls->k; i++)
-			cost[c][i] = cls->cost[i] + more[i];
-	}
-	return ap_table_repriced(ctx->arena, t, cost);
-}
-
 /* Does the simulation expose more of the gradient exchange than the objective charges? The
  * objective is a sum over the stages, each of which is busy for its part. */
 static bool worth_caution(const struct driving *d, const struct ap_rival *v)
@@ -122,16 +102,16 @@ static bool worth_caution(const struct driving *d, const struct ap_rival *v)
  * network with little computation beside it, and that buckets are full, which those that go out last are
  * not. Adds the best choice without one of these assumptions.
  */
-static void add_charged(struct driving *d, uint64_t most, enum charge charge)
+static void add_charged(struct driving *d, uint64_t most, enum ap_charge charge)
 {
 	const struct ap_table *t = d->chosen.table;
-	struct ap_problem p = charged_problem(d->ctx, t, charge);
+	struct ap_problem p = ap_charged_problem(d->ctx, t, charge);
 	struct ap_budget budget = d->rq->budget;
 	struct ap_choice c = {0};
 
 	budget.work = most;
 	budget.start[0] = d->chosen.choice.pick;
-	ap_ctx_phase(d->ctx, charge == ALL_EXPOSED ? "searching with all gradient exchange exposed"
+	ap_ctx_phase(d->ctx, charge == AP_CHARGE_ALL ? "searching with all gradient exchange exposed"
 		: "searching without buckets");
 	ap_choose_engine(d->rq)->solve(d->ctx, &p, &budget, &c);
 	d->steps += c.work;
@@ -463,9 +443,9 @@ static enum ap_status run_engine(struct driving *d, uint64_t most)
 	v->optimal = c->choice.outcome == AP_OUT_OPTIMAL;
 	cautious = worth_caution(d, v);
 	if (!d->hints.limit_binds && !ap_ctx_stopped(d->ctx) && is_bucketed(c->table, c->choice.pick))
-		add_charged(d, most, EACH_ALONE);
+		add_charged(d, most, AP_CHARGE_ALONE);
 	if (!ap_ctx_stopped(d->ctx) && cautious)
-		add_charged(d, most, ALL_EXPOSED);
+		add_charged(d, most, AP_CHARGE_ALL);
 	return AP_OK;
 }
 
