@@ -97,7 +97,9 @@ enum {
 	DECIDER = AP_FOR_plan,
 	EVALUATOR = AP_FOR_evaluate,
 	PLANNERS = AP_FOR_PLANNERS,
-	CHECKER = AP_FOR_check,
+	CHECKER = AP_FOR_check | AP_FOR_explain, /* they hold plans against inputs */
+	HOLDER = AP_FOR_check,
+	EXPLAINER = AP_FOR_explain,
 	IMPORTER = AP_FOR_import,
 	RENDERER = AP_FOR_render,
 	CONVERTER = AP_FOR_convert,

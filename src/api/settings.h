@@ -26,9 +26,10 @@ enum { /* the commands that a setting is for, a bit each */
 	AP_FOR_plan = 1 << 10,
 	AP_FOR_show = 1 << 11,
 	AP_FOR_compare = 1 << 12,
+	AP_FOR_explain = 1 << 13,
 	AP_FOR_PLANNERS = AP_FOR_search | AP_FOR_evaluate | AP_FOR_plan,
 	AP_FOR_DECIDERS = AP_FOR_search | AP_FOR_plan, /* they decide among several values of a setting */
-	AP_FOR_ALL = (1 << 13) - 1
+	AP_FOR_ALL = (1 << 14) - 1
 };
 
 enum ap_setting_type {

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "api/compare.h"
 #include "api/convert.h"
 #include "api/decided.h"
+#include "api/explain.h"
 #include "api/model.h"
 #include "api/operator_cuts.h"
 #include "api/planning.h"
@@ -395,6 +397,18 @@ enum ap_status ap_cmd_show(struct ap_run *run)
 
 	ap_str_init(&text, run->ctx.arena);
 	AP_TRY(ap_show_plan(&run->to, run->cli->arg[0], &text));
+	return ap_run_answer(run, &text);
+}
+
+enum ap_status ap_cmd_explain(struct ap_run *run)
+{
+	const char *name = run->cli->narg > 1 ? run->cli->arg[1] : NULL, *table = getenv("RANK_TABLE_FILE");
+	struct ap_str text;
+
+	if (name)
+		run->to.nread--; /* it is no file */
+	ap_str_init(&text, run->ctx.arena);
+	AP_TRY(ap_explain(&run->to, run->cli->arg[0], name, table && *table ? table : NULL, &text));
 	return ap_run_answer(run, &text);
 }
 

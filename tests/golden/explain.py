@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Usage: explain.py PROGRAM SOURCE_ROOT
+
+Holds what `explain` tells of plans against the plans: its terms add up to what the plan states, and the sum of the
+plan's cut, and of a cut that is given, is what a search with that cut finds.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+ENV = {k: v for k, v in os.environ.items() if k not in ("RANK_TABLE_FILE", "NO_COLOR")}
+ENV["AUTOPAR_PLAN_MODELS"] = str(ROOT / "models")
+failed = 0
+
+# a search, a pipeline with micro-batches, a hybrid with experts and its own order of ranks, recomputation
+CASES = [
+    ["search", "multiple_mix", "--device-num", "8", "--chip", "ascend910b"],
+    ["search", "gpt3_1.3b", "--device-num", "16", "--chip", "a100-80", "--executor", "generic",
+     "--pipeline-stages", "2", "--micro-batches", "4", "--recompute", "selective"],
+    ["evaluate", "mixtral_8x7b", "--device-num", "32", "--chip", "h100", "--executor", "megatron",
+     "--hybrid", "dp=8,tp=4,ep=4,sp=1"],
+    ["search", "gpt3_1.3b", "--device-num", "16", "--chip", "ascend910b", "--enable-parallel-optimizer",
+     "--optimizer-level", "level2", "--micro-batches", "2", "--batch", "32"],
+]
+
+
+def run(*args):
+    p = subprocess.run([PROGRAM, *args], capture_output=True, text=True, env=ENV, stdin=subprocess.DEVNULL)
+    if p.returncode:
+        print("FAILED:", " ".join(args), p.returncode, p.stderr)
+        sys.exit(1)
+    return p.stdout
+
+
+def ask(condition, *what):
+    global failed
+    if not condition:
+        failed += 1
+        print("FAILED:", *what)
+
+
+def near(a, b):
+    return abs(a - b) <= 1e-9 * max(abs(a), abs(b)) + 1e-18
+
+
+def explain(plan, *args):
+    return json.loads(run("explain", plan, *args, "--json"))["things"]
+
+
+def check_operator(plan, doc, op):
+    cost, name = op["cost"], op["name"]
+    thing = explain(plan, name)[0]
+    ask(thing["kind"] == "operator" and thing["name"] == name, name, thing["name"])
+    rows = thing["time"]["rows"]
+    total = sum(r["step_s"] for r in rows)
+    each = sum(r["step_s"] for r in rows if r["phase"] == "gradient" and r["times"] > 1)
+    stated = sum(v for k, v in cost.items() if k.endswith("_s"))
+    ask(near(total, thing["time"]["total_s"]), name, "rows and total")
+    ask(near(total - each, stated), name, "time", total - each, stated)
+    for r in rows:
+        ask(near(r["step_s"], r["times"] * r["once_s"]), name, "times")
+    for kind, key in (("forward", "forward"), ("backward", "backward")):
+        kernels = sum(r["step_s"] for r in rows if r["phase"] == kind and " of " not in r["what"] and
+                      not r["what"].startswith("bringing"))
+        gradients = sum(r["step_s"] for r in rows if r["phase"] == kind and
+                        (r["what"].startswith("gradient of the") or r["what"].startswith("sum of") or
+                         r["what"].startswith("start of")))
+        ask(near(kernels + gradients, cost[key + "_s"]), name, kind, kernels + gradients, cost[key + "_s"])
+    for key, value in op["memory"].items():
+        ask(thing["memory"][key] == value, name, key, thing["memory"][key], value)
+    moves = [m for m in doc["redistributions"] if name in (m["to"], m["from"])]
+    ask(near(thing["neighbours"]["total_s"], sum(m["forward_s"] + m["backward_s"] for m in moves)), name,
+        "redistributions")
+    ask(len(thing["neighbours"]["rows"]) == len(moves), name, "redistributions listed")
+    other = thing["alternatives"]
+    if "rows" in other:
+        taken = [r for r in other["rows"] if r["verdict"] == "the plan's"]
+        ask(len(taken) == 1, name, "the plan's cut")
+        ask(taken[0]["sum_s"] <= other["plan_s"], name, "a sum above the plan's")
+        ask(taken[0]["step_s"] == doc["prediction"]["step_time_s"], name, "step")
+        known = [r for r in other["rows"] if r["sum_s"] is not None]
+        ask(other["least_s"] == min(r["sum_s"] for r in known), name, "least of all")
+        for r in known:
+            ask(near(r["sum_s"] - taken[0]["sum_s"],
+                     (r["own_s"] - taken[0]["own_s"]) + r["others_more_s"]), name, "its own and others'")
+
+
+def check_whole(plan, doc):
+    thing = explain(plan)[0]
+    rows = {r["plan"]: r for r in thing["baselines"]["rows"]}
+    for key in ("compute_s", "exposed_communication_s", "bubble_s", "optimizer_s"):
+        ask(near(rows["this plan"][key], doc["prediction"][key]), plan, key)
+    for r in rows.values():
+        ask(near(r["step_s"], r["compute_s"] + r["exposed_communication_s"] + r["bubble_s"] + r["optimizer_s"]),
+            plan, r["plan"], "terms of the step")
+    for b in doc["baselines"]:
+        if b["name"] in rows and "step_time_s" in b:
+            ask(near(rows[b["name"]]["step_s"], b["step_time_s"]), plan, b["name"], "step")
+    ask(thing["memory"]["total_bytes"] == sum(r["bytes"] for r in thing["memory"]["rows"]), plan, "memory")
+    ask(len(thing["decisions"].get("rows", [])) <= 10, plan, "ten decisions")
+    for stage in doc["stages"]:
+        s = explain(plan, "stage:%d" % stage["id"])[0]
+        ask(s["memory"]["total_bytes"] == stage["memory_bytes"], plan, "memory of stage", stage["id"])
+        ask(s["memory"]["total_bytes"] == sum(r["bytes"] for r in s["memory"]["rows"]), plan, "kinds of memory")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        for i, case in enumerate(CASES):
+            plan = os.path.join(folder, "%d.plan.json" % i)
+            run(*case, "-q", "--plan-out", plan)
+            with open(plan, encoding="utf-8") as f:
+                doc = json.load(f)
+            check_whole(plan, doc)
+            ops = doc["operators"]
+            for op in ops[::max(1, len(ops) // 4)]:
+                check_operator(plan, doc, op)
+    sys.exit(1 if failed else 0)
+
+
+main()
