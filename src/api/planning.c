@@ -9,6 +9,7 @@
 
 #include "api/bundle.h"
 #include "api/relax.h"
+#include "api/rules.h"
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/attempt.h"
@@ -384,8 +385,10 @@ enum ap_status ap_planning_make(struct ap_writing *to, const struct ap_sources *
 {
 	enum ap_status st = make_plan(to->ctx, to->set, src, use, p);
 
-	if (st == AP_INFEASIBLE && use == AP_FOR_search && !to->set->quiet)
+	if (st == AP_INFEASIBLE && use == AP_FOR_search && !to->set->quiet) {
+		ap_rules_conflict(to->ctx, to->set, src);
 		ap_relax_report(to->ctx, to->set, src, &p->in, p->found.steps);
+	}
 	return st == AP_OK ? make_table(to, p) : st;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/launch.h"
 #include "api/model.h"
+#include "api/rules.h"
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
@@ -735,6 +736,7 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 	const struct ap_scheduler *scheduler = ap_scheduler_at((size_t)o->pipeline_scheduler);
 	struct ap_pipe *pipe = AP_NEW(ctx->arena, struct ap_pipe);
 	struct ap_pipe_cut *how = AP_NEW(ctx->arena, struct ap_pipe_cut);
+	struct ap_constraints rules;
 	const char *why;
 
 	AP_TRY(run_passes_beside(ctx, o, in, &scheduler));
@@ -746,6 +748,8 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 	if (nstage > 1)
 		ap_machine_staged(ctx, in->machine, (uint32_t)nstage, &in->machine);
 	in->graph = ap_graph_imposed(ctx, in->graph, in->machine->ndev, &in->step);
+	AP_TRY(ap_rules_parse(ctx, o, &rules));
+	AP_TRY(ap_constraints_apply(ctx, &rules, in->graph, in->machine->ndev, &in->step, &in->graph));
 	AP_TRY(ap_arrival_parse_text(ctx, "--dataset-strategy", o->dataset_strategy, in->graph,
 		in->machine->ndev, &in->step));
 	ap_schedule_pipe(ctx, scheduler, nstage, nsegment, o->micro_batches, pipe);
@@ -784,6 +788,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	bool limited = ap_setting_given(&o, AP_SET_work_limit), piped;
 
 	*out = (struct ap_inputs){0};
+	AP_TRY(ap_rules_merge(ctx, &o));
 	ap_ctx_phase(ctx, "checking the graph");
 	if (src->ready)
 		out->loaded = src->ready;

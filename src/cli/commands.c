@@ -20,6 +20,7 @@
 #include "api/planning.h"
 #include "api/points.h"
 #include "api/relax.h"
+#include "api/rules.h"
 #include "api/runs.h"
 #include "api/solve.h"
 #include "base/arena.h"
@@ -233,6 +234,8 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 		ap_decided_finish(&run->ctx, &all, &p->in, &p->plan, joint);
 		joint->settings = ap_plan_settings_path(&run->ctx, set);
 	}
+	if (st == AP_OK && !p->made.tries && !set->quiet)
+		ap_rules_price(&run->ctx, run->to.set, &src, use, &p->plan);
 	if (use == AP_FOR_search && st == AP_OK && !joint && !p->made.tries && !set->quiet && !set->json)
 		p->plan.hint = ap_decided_hint(&run->ctx, set, &src, &p->plan);
 	if (list.n) {

@@ -83,6 +83,8 @@ struct ap_node {
 	bool once; /* runs once per step, not per micro-batch: a Send or Receive of a parameter */
 	int32_t fusion; /* -1: not given */
 	struct ap_pin in_pin, out_pin;
+	uint32_t same; /* number that operators share whose counts are to be equal; 0: none */
+	bool undealt; /* sums of result 0 are not dealt: it may not be cut there */
 	bool backward; /* has any backward work */
 	bool measured; /* time_s was given */
 	double measured_forward_s, measured_backward_s, measured_share;

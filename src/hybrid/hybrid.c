@@ -18,6 +18,8 @@
 #include "shard/refusal.h"
 #include "shard/space.h"
 
+#define CLOSED (AP_FACTOR_FROZEN | AP_FACTOR_BARRED) /* of a factor: it is not cut */
+
 enum hybrid_role {
 	HYBRID_OTHER,
 	HYBRID_PRODUCT, /* of activations with a parameter or a WEIGHT */
@@ -122,7 +124,7 @@ static void take_dim(const struct ap_step *step, const struct ap_bound *b, const
 		int64_t extent = ap_factor_extent(b, f, step);
 		int32_t cut = (int32_t)ap_gcd(range.cut, extent);
 
-		if (b->factor[f].flags & AP_FACTOR_FROZEN)
+		if (b->factor[f].flags & CLOSED)
 			return;
 		range.cut /= cut;
 		if (cut > want[f].cut)
@@ -173,7 +175,7 @@ static int batch_factor(const struct ap_bound *b)
 {
 	for (int i = 0; i < b->ndev; i++)
 		if (b->factor[b->dev[i]].flags & AP_FACTOR_BATCH)
-			return b->factor[b->dev[i]].flags & AP_FACTOR_FROZEN ? -1 : b->dev[i];
+			return b->factor[b->dev[i]].flags & CLOSED ? -1 : b->dev[i];
 	return -1;
 }
 
@@ -268,7 +270,7 @@ static uint32_t unfrozen(const struct ap_bound *b)
 	uint32_t mask = 0;
 
 	for (int f = 0; f < b->nfactor; f++)
-		if (!(b->factor[f].flags & AP_FACTOR_FROZEN))
+		if (!(b->factor[f].flags & CLOSED))
 			mask |= UINT32_C(1) << f;
 	return mask;
 }
@@ -300,7 +302,7 @@ static bool is_product(const struct hybrid *s, const struct ap_node *n, struct h
 static int entries_factor(const struct ap_bound *b)
 {
 	for (int f = 0; f < b->nfactor; f++)
-		if (b->factor[f].flags & AP_FACTOR_LOOKUP && !(b->factor[f].flags & AP_FACTOR_FROZEN))
+		if (b->factor[f].flags & AP_FACTOR_LOOKUP && !(b->factor[f].flags & CLOSED))
 			return f;
 	return -1;
 }
@@ -575,7 +577,7 @@ static struct hybrid_sink of_dim(const struct hybrid *s, ap_id node, uint16_t op
 	int f;
 
 	f = d->n > 0 ? d->factor[0] : -1;
-	if (f < 0 || b->factor[f].flags & AP_FACTOR_FROZEN)
+	if (f < 0 || b->factor[f].flags & CLOSED)
 		return of_pieces(s, n, operand, dim);
 	if (b->factor[f].flags & AP_FACTOR_BATCH)
 		return nowhere;
@@ -1369,7 +1371,7 @@ static const struct ap_graph *deal(const struct hybrid *s)
 
 	for (ap_id i = 0; i < g->nnode; i++) {
 		changed |= rearrange(s, &s->node[i], &node[i].bound);
-		changed |= deal_sum(s, &s->node[i], &node[i].bound);
+		changed |= !node[i].undealt && deal_sum(s, &s->node[i], &node[i].bound);
 	}
 	return changed ? g : s->g;
 }

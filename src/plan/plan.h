@@ -284,6 +284,11 @@ struct ap_plan {
 	struct ap_prediction prediction;
 	const struct ap_plan_route *route; /* NULL: made without a route */
 	const struct ap_plan_joint *joint; /* NULL: its settings were given */
+	uint32_t nrule; /* rules of the user about cuts */
+	const struct ap_plan_rule {
+		const char *text; /* "pin layer1*=[8,1],[1,8]" */
+		double without_s; /* step of what is found without it; 0: not looked for */
+	} *rule;
 	const char *hint; /* what other settings would gain, for people; NULL: not known */
 	uint32_t nbaseline;
 	const struct ap_baseline *baseline;

@@ -900,6 +900,28 @@ static void add_verdict(struct ap_str *out, const struct ap_plan *p)
 	ap_str_addc(out, '\n');
 }
 
+/* By how much a rule makes the step longer; 0 if a plan without it is no faster. */
+static double rule_cost(const struct ap_plan *p, const struct ap_plan_rule *r)
+{
+	double more = r->without_s > 0 ? p->prediction.step_time_s / r->without_s - 1 : 0;
+
+	return more > 0 ? more : 0;
+}
+
+static void add_rules(struct ap_str *out, const struct ap_plan *p)
+{
+	if (p->nrule)
+		ap_str_add(out, "\nrules, and by how much each makes the step longer:\n");
+	for (uint32_t i = 0; i < p->nrule; i++) {
+		const struct ap_plan_rule *r = &p->rule[i];
+
+		if (r->without_s > 0)
+			ap_str_addf(out, "%+9.2f %%  %s\n", 100 * rule_cost(p, r), r->text);
+		else
+			ap_str_addf(out, "%11s  %s\n", "not known", r->text);
+	}
+}
+
 void ap_emit_summary(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_tries *tries, bool verbose,
 	struct ap_str *out)
 {
@@ -931,6 +953,7 @@ void ap_emit_summary(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	add_stages(out, p);
 	add_longest(ctx, out, p, names);
 	ap_summary_differs(out, p);
+	add_rules(out, p);
 	if (tries)
 		add_tries(out, tries);
 	if (p->hint)
@@ -1026,6 +1049,17 @@ void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries,
 	}
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
+	if (p->nrule)
+		ap_jw_karr(&pw.w, "rules");
+	for (uint32_t i = 0; i < p->nrule; i++) {
+		ap_jw_obj_flat(&pw.w);
+		ap_jw_kstr(&pw.w, "rule", p->rule[i].text);
+		ap_jw_knum(&pw.w, "without_step_time_s", p->rule[i].without_s > 0 ? p->rule[i].without_s : NAN);
+		ap_jw_knum(&pw.w, "cost", p->rule[i].without_s > 0 ? rule_cost(p, &p->rule[i]) : NAN);
+		ap_jw_end(&pw.w);
+	}
+	if (p->nrule)
+		ap_jw_end(&pw.w);
 	if (tries)
 		write_tries(&pw.w, tries);
 	ap_jw_end(&pw.w);

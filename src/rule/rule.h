@@ -125,7 +125,8 @@ enum {
 	                        it never carries the batch */
 	AP_FACTOR_WHOLLY = 16, /* the executor cuts it over all devices of the stage */
 	AP_FACTOR_EITHER = 32, /* by all devices, or not at all */
-	AP_FACTOR_UNEVEN = 64 /* its parts have uneven work: see cost/expert_load.h */
+	AP_FACTOR_UNEVEN = 64, /* its parts have uneven work: see cost/expert_load.h */
+	AP_FACTOR_BARRED = 128 /* the user forbids to cut it, and nothing else follows from that */
 };
 
 struct ap_factor {

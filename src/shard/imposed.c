@@ -118,7 +118,7 @@ static bool impose_on(void *user, const struct ap_node *n, struct ap_bound *b)
 	const struct imposing *x = user;
 
 	return impose(b, x->ndev, samples_in(x->g, n, x->step), x->step) ||
-		(n->out_pin.n == 0 && ap_bound_deal(x->ctx, b, x->step));
+		(n->out_pin.n == 0 && !n->undealt && ap_bound_deal(x->ctx, b, x->step));
 }
 
 const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
@@ -129,7 +129,7 @@ const struct ap_graph *ap_graph_imposed(struct ap_ctx *ctx, const struct ap_grap
 
 static bool open_sum(void *user, const struct ap_node *n, struct ap_bound *b)
 {
-	return n->in_pin.n == 0 && n->out_pin.n == 0 && ap_rule_deal_if_asked(user, b);
+	return n->in_pin.n == 0 && n->out_pin.n == 0 && !n->undealt && ap_rule_deal_if_asked(user, b);
 }
 
 const struct ap_graph *ap_graph_deal_if_asked(struct ap_ctx *ctx, const struct ap_graph *g)

@@ -69,6 +69,8 @@ static bool factor_fits(const struct candidate *c, int f)
 		return refuse_factor(c, f, "1 or the number of devices is allowed");
 	if (count < 1)
 		return refuse_factor(c, f, "at least 1 is needed");
+	if (c->b->factor[f].flags & AP_FACTOR_BARRED)
+		return refuse_factor(c, f, "a rule forbids to cut it");
 	if (c->b->factor[f].flags & AP_FACTOR_FROZEN)
 		return refuse_factor(c, f, ap_space_is_imposed(c->b) ? imposed(c, 1) : "1 is allowed");
 	if (extent % count)

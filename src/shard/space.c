@@ -92,7 +92,7 @@ static void list_divisors(struct walk *w, int f)
 {
 	int64_t list[MAX_DIVISORS];
 	uint8_t flags = w->b->factor[f].flags;
-	bool frozen = flags & AP_FACTOR_FROZEN;
+	bool frozen = flags & (AP_FACTOR_FROZEN | AP_FACTOR_BARRED);
 	int64_t common = frozen ? 1 : ap_gcd(w->extent[f], w->ndev);
 	size_t n = ap_divisors(common, list, MAX_DIVISORS);
 
