@@ -101,6 +101,30 @@ static bool keys_agree(const struct choice *c, ap_id *node)
 	return agree;
 }
 
+/* Do all decided operators with one number have equal counts? */
+static bool same_agree(const struct choice *c, ap_id *node)
+{
+	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
+	ap_id *first = AP_NEW_N(c->ctx->scratch, ap_id, c->g->nnode + 1);
+	bool agree = true;
+
+	for (ap_id i = 0; i < c->g->nnode && agree; i++) {
+		const struct ap_node *n = &c->g->node[i];
+		const struct ap_node *of = n->same && first[n->same] ? &c->g->node[first[n->same] - 1] : NULL;
+
+		if (!n->same || !c->counts[i])
+			continue;
+		if (!of)
+			first[n->same] = i + 1;
+		else
+			agree = of->bound.nfactor == n->bound.nfactor && memcmp(c->counts[i],
+				c->counts[first[n->same] - 1], n->bound.nfactor * sizeof **c->counts) == 0;
+		*node = i;
+	}
+	ap_arena_release(c->ctx->scratch, mark);
+	return agree;
+}
+
 const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const int32_t *const *counts, ap_id *node)
 {
@@ -112,5 +136,7 @@ const char *ap_plan_conflict(struct ap_ctx *ctx, const struct ap_graph *g, int64
 			return "users of a shared parameter would hold it in different layouts";
 	if (!keys_agree(&c, node))
 		return "operators that share a checkpoint key would have different strategies";
+	if (!same_agree(&c, node))
+		return "operators that a rule says are the same would be cut differently";
 	return NULL;
 }

@@ -46,7 +46,7 @@ static bool parse_vectors(struct ap_ctx *ctx, const char *text, struct ap_pin *o
 	AP_VEC(int32_t) cut = {0};
 	uint32_t n = 0, vectors = 0;
 	const char *c = text;
-	bool around = text[0] == '[' && (text[1] == '[' || text[1] == ']');
+	bool around = text[0] == '[' && text[1] == '[';
 	size_t len = strlen(text);
 
 	for (const char *k = text; *k; k++)
@@ -251,7 +251,7 @@ static enum ap_status bar(struct applying *x, const struct ap_constraint *c, ap_
 	for (int k = 0; k < t->dim[d].n; k++) {
 		uint8_t *flags = &b->factor[t->dim[d].factor[k]].flags;
 
-		if (*flags & AP_FACTOR_WHOLLY)
+		if (*flags & AP_FACTOR_WHOLLY && x->ndev > 1)
 			return fault(x, AP_INFEASIBLE, node, "rule-imposed", ap_arena_printf(x->ctx->arena,
 				"%s: the executor cuts %s over all devices", said(x, c),
 				ap_cut_place(x->ctx, b, t, d, x->step)));

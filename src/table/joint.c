@@ -101,6 +101,31 @@ static void users_of_keys(struct joining *k)
 	ap_arena_release(k->ctx->scratch, mark);
 }
 
+/* The first operator of a number with each further one. */
+static void same_counts(struct joining *k)
+{
+	struct ap_mark mark = ap_arena_mark(k->ctx->scratch);
+	ap_id *first = AP_NEW_N(k->ctx->scratch, ap_id, k->g->nnode + 1);
+
+	for (ap_id i = 0; i < k->g->nnode; i++) {
+		uint32_t same = k->g->node[i].same;
+		struct ap_joint j;
+
+		if (!same)
+			continue;
+		if (!first[same]) {
+			first[same] = i + 1;
+			continue;
+		}
+		memset(&j, 0, sizeof j);
+		j.u = first[same] - 1;
+		j.v = i;
+		j.type = AP_BOND_SAME;
+		k->fn(k->user, &j);
+	}
+	ap_arena_release(k->ctx->scratch, mark);
+}
+
 void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
 	const struct ap_step *step, ap_joint_fn *fn, void *user)
 {
@@ -130,4 +155,5 @@ void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct a
 		if (g->tensor[t].kind == AP_TENSOR_PARAM)
 			users_of(&k, &g->tensor[t]);
 	users_of_keys(&k);
+	same_counts(&k);
 }

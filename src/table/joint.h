@@ -10,14 +10,15 @@ enum ap_bond_type {
 	AP_BOND_LAYOUT, /* two users of one parameter: equal layouts */
 	AP_BOND_FOLLOW, /* an element-wise operator and a reader of its result: equal layouts,
 	                   unless the former's cut is given */
-	AP_BOND_STRATEGY /* two users of one checkpoint key: equal strategies */
+	AP_BOND_STRATEGY, /* two users of one checkpoint key: equal strategies */
+	AP_BOND_SAME /* two operators that a rule says are cut alike: equal counts */
 };
 
 struct ap_joint {
 	ap_id u, v; /* nodes; for FLOW, producer and consumer */
 	enum ap_bond_type type;
-	uint32_t slot_u; /* FLOW, FOLLOW: result of u; LAYOUT: operand of u; STRATEGY: 0 */
-	uint32_t slot_v; /* FLOW, FOLLOW, LAYOUT: operand of v; STRATEGY: 0 */
+	uint32_t slot_u; /* FLOW, FOLLOW: result of u; LAYOUT: operand of u; STRATEGY, SAME: 0 */
+	uint32_t slot_v; /* FLOW, FOLLOW, LAYOUT: operand of v; STRATEGY, SAME: 0 */
 	struct ap_flow flow; /* FLOW: what flows; else all zero */
 };
 
@@ -30,8 +31,8 @@ typedef void ap_joint_fn(void *user, const struct ap_joint *joint);
 
 /* Calls fn for every joint of a graph: flows by consumer and operand, each followed by the FOLLOW
  * that the step may ask for (fn skips it if the cut is given); the first user of a parameter with
- * each further one; the first operator of a tie (ap_task_tie) with each further one.
- * O(operands). */
+ * each further one; the first operator of a tie (ap_task_tie) with each further one; likewise
+ * those that are to be cut alike (ap_node.same). O(operands). */
 void ap_joints_each(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_task *task,
 	const struct ap_step *step, ap_joint_fn *fn, void *user);
 

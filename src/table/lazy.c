@@ -241,6 +241,14 @@ struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, u
 	const struct lazy_bond *x = &l->bonds.v[bond];
 	uint32_t la, lb;
 
+	if (x->type == AP_BOND_SAME) {
+		const struct lazy_class *u = &l->classes.v[x->cls_u], *v = &l->classes.v[x->cls_v];
+		uint8_t nu = u->task->bound->nfactor, nv = v->task->bound->nfactor;
+		bool same = nu == nv && memcmp(u->states.v[a]->pub.count, v->states.v[b]->pub.count,
+			nu * sizeof *u->states.v[a]->pub.count) == 0;
+
+		return (struct ap_lazy_move){same ? 0 : INFINITY, 0};
+	}
 	if (x->type == AP_BOND_STRATEGY) {
 		la = lazy_strategy(l, x->cls_u, a);
 		lb = lazy_strategy(l, x->cls_v, b);

@@ -45,6 +45,7 @@ struct ap_kind {
 	struct ap_space space;
 	struct ap_slot *in, *out; /* [nin], [nout] */
 	struct ap_slot strategy; /* .of holds ids of strategy vectors; .layout is NULL */
+	struct ap_slot own; /* .of holds the candidates themselves; .layout is NULL */
 	double *cost; /* [k] INFINITY: a parameter read twice would have two layouts */
 	double *hidden, *bucketed; /* [k] see struct ap_table_class */
 	int64_t *memory, *temporary; /* [k] */
@@ -1178,6 +1179,7 @@ static void fill_slots(struct ap_making *mk, struct ap_kind *kd)
 {
 	const struct ap_bound *b = kd->task->bound;
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
+	uint32_t *of;
 
 	kd->in = AP_NEW_N(mk->ctx->arena, struct ap_slot, b->nin);
 	kd->out = AP_NEW_N(mk->ctx->arena, struct ap_slot, b->nout);
@@ -1186,6 +1188,10 @@ static void fill_slots(struct ap_making *mk, struct ap_kind *kd)
 	for (uint16_t o = 0; o < b->nout; o++)
 		fill_slot(mk, kd, &b->out[o], -1, &kd->out[o]);
 	fill_strategy(mk, kd, &kd->strategy);
+	of = AP_NEW_N(mk->ctx->arena, uint32_t, kd->k);
+	for (uint32_t c = 0; c < kd->k; c++)
+		of[c] = c;
+	kd->own = (struct ap_slot){.nlayout = kd->k, .of = of};
 	ap_arena_release(mk->ctx->scratch, mark);
 }
 
@@ -1304,6 +1310,10 @@ static ap_id intern_bond(struct ap_making *mk, struct ap_map *seen, const struct
 		b.u = ku->strategy;
 		b.v = kv->strategy;
 		break;
+	case AP_BOND_SAME:
+		b.u = ku->own;
+		b.v = kv->own;
+		break;
 	}
 	AP_PUSH(mk->ctx->arena, mk->bonds, b);
 	return id;
@@ -1345,6 +1355,15 @@ static void price_rule(void *user, size_t i, int worker)
 			for (uint32_t c = 0; c < b->v.nlayout; c++)
 				b->cost[(size_t)r * b->v.nlayout + c] =
 					ap_layout_equal(&b->u.layout[r], &b->v.layout[c]) ? 0 : INFINITY;
+	} else if (b->type == AP_BOND_SAME) {
+		const struct ap_space *su = &mk->kinds.v[b->kind_u].space, *sv = &mk->kinds.v[b->kind_v].space;
+
+		for (uint32_t r = 0; r < su->n; r++)
+			for (uint32_t c = 0; c < sv->n; c++)
+				b->cost[(size_t)r * sv->n + c] = su->nfactor == sv->nfactor &&
+					memcmp(su->count + (size_t)r * su->nfactor, sv->count +
+						(size_t)c * sv->nfactor, su->nfactor * sizeof *su->count) == 0
+					? 0 : INFINITY;
 	} else if (b->type == AP_BOND_STRATEGY && !ap_ctx_stopped(mk->ctx)) {
 		const struct ap_kind *ku = &mk->kinds.v[b->kind_u], *kv = &mk->kinds.v[b->kind_v];
 		int32_t cu[AP_MAX_STRATEGY][AP_MAX_RANK], cv[AP_MAX_STRATEGY][AP_MAX_RANK];
