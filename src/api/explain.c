@@ -18,7 +18,7 @@
 #include "graph/glob.h"
 #include "hw/coll.h"
 #include "plan/terms.h"
-#include "report/explain.h"
+#include "explain/explain.h"
 
 enum { SIMULATED = 10, MOST_FOLDS = 12, MOST_BASELINES = 12 };
 
@@ -43,12 +43,14 @@ static enum ap_status read_plan(struct explaining *x)
 
 	if (!strcmp(path, "-"))
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"explain: a plan on standard input cannot be read twice; expected the name of a file");
+			"explain: a plan on standard input cannot be read twice; expected the name of "
+			"a file");
 	if (ap_file_is_folder(path) && ap_bundle_is(ctx, path))
 		path = ap_path_join(ctx->arena, path, AP_BUNDLE_PLAN);
 	AP_TRY(ap_kind_read(ctx, x->to->set, path, &file));
 	if (file.kind != AP_KIND_PLAN)
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = file.in.path}, NULL,
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file =
+		file.in.path}, NULL,
 			"is %s; expected a plan, as --plan-out writes it", ap_kind_text(file.kind));
 	AP_TRY(ap_plan_check_file(ctx, file.doc));
 	x->doc = file.doc;
@@ -72,7 +74,8 @@ static bool is_same(const struct explaining *x, const char *path, const char *sh
 		!strcmp(ap_input_sha256(&quiet, &in), sha256);
 }
 
-/* The file that an input of the plan was, beside the plan, here, or of a bundled model; NULL: there is none. */
+/* The file that an input of the plan was, beside the plan, here, or of a bundled model; NULL: there is
+ * none. */
 static const char *find_input(const struct explaining *x, const char *role)
 {
 	const char *name = input_of(x, role, "name"), *sha256 = input_of(x, role, "sha256"), *suffix, *file;
@@ -99,14 +102,16 @@ static enum ap_status make_inputs(struct explaining *x, const char *table)
 	const char *role = input_of(x, "model", "name") ? "model" : "graph";
 	const char *graph = x->to->set->graph ? x->to->set->graph : find_input(x, role);
 	const char *own_table = find_input(x, "rank_table");
-	const struct ap_named named = {.graph = {.path = graph}, .table = {.path = own_table ? own_table : table}};
+	const struct ap_named named = {.graph = {.path = graph}, .table = {.path = own_table ? own_table
+		: table}};
 	const struct ap_jv *step = ap_jv_get(ap_jv_get(ap_json_root(x->doc), "prediction"), "step_time_s");
 	char was[32], is[32];
 	double step_s;
 
 	if (!graph)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, &(struct ap_where){.file = x->path}, NULL,
-			"the plan holds no graph, and \"%s\" of which it was made is neither beside it nor here, or is "
+			"the plan holds no graph, and \"%s\" of which it was made is neither beside it "
+			"nor here, or is "
 			"another file now; expected --graph GRAPH",
 			ap_diag_name(ctx->diag, input_of(x, role, "name") ? input_of(x, role, "name") : "?"));
 	AP_TRY(ap_against_inputs(ctx, x->to->set, x->path, &named, &x->set, &x->src, &x->in));
@@ -114,9 +119,12 @@ static enum ap_status make_inputs(struct explaining *x, const char *table)
 	AP_TRY(ap_inputs_plan(ctx, &x->in, NULL, &x->plan, NULL));
 	step_s = step && ap_jv_type(step) == AP_JNUMBER ? ap_jv_double(step) : 0;
 	if (step_s > 0 && step_s != x->plan.prediction.step_time_s)
-		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = x->path}, "plan-step",
-			"says a step of %s; of these inputs, and by this version, it is %s, which is explained",
-			ap_format_seconds(step_s, was), ap_format_seconds(x->plan.prediction.step_time_s, is));
+		return ap_diag_add(ctx->diag, AP_WARNING, AP_OK, &(struct ap_where){.file = x->path},
+		"plan-step",
+			"says a step of %s; of these inputs, and by this version, it is %s, which is "
+			"explained",
+			ap_format_seconds(step_s, was),
+			ap_format_seconds(x->plan.prediction.step_time_s, is));
 	return AP_OK;
 }
 
@@ -132,7 +140,8 @@ static enum ap_status make_others(struct explaining *x, const bool *wanted, uint
 }
 
 /* The first of those operators that lie alike, with how many there are. */
-static uint32_t fold(const struct explaining *x, const bool *meant, const struct ap_name_fold **out, ap_id *node)
+static uint32_t fold(const struct explaining *x, const bool *meant, const struct ap_name_fold **out,
+	ap_id *node)
 {
 	struct ap_ctx *ctx = x->to->ctx;
 	const struct ap_graph *g = x->plan.graph;
@@ -181,7 +190,8 @@ static uint32_t find_baselines(struct explaining *x, struct ap_explained_baselin
 	struct ap_rivals r;
 	uint32_t ngrid, n = 0;
 	const struct ap_grid *grid;
-	const int32_t *const *counts = ap_baseline_data_parallel(ctx, rq->graph, rq->machine->ndev, rq->step, &why);
+	const int32_t *const *counts = ap_baseline_data_parallel(ctx, rq->graph, rq->machine->ndev,
+		rq->step, &why);
 
 	ap_rivals_init(&r, ctx, rq);
 	grid = ap_rival_grids(&r, rq, &ngrid);
@@ -293,7 +303,8 @@ static enum ap_status explain_name(struct explaining *x, struct ap_explaining *t
 	if (ap_glob_operators(g, x->name, meant))
 		return explain_operators(x, to, meant);
 	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-		"explain: \"%s\" is no operator, tensor, stage (stage:N), collective or setting of this plan%s",
+		"explain: \"%s\" is no operator, tensor, stage (stage:N), collective or setting of "
+		"this plan%s",
 		ap_diag_name(ctx->diag, x->name), ap_glob_near(ctx, g, x->name));
 }
 

@@ -6,11 +6,12 @@
 #include "api/outputs.h"
 
 /*
- * Writes onto text, in the form that the settings name, what the plan in file path, or in a bundle, is made of,
- * and what its alternatives are. name: an operator or a pattern of operators (graph/glob.h), a tensor, "stage:N",
- * the name of a collective or of a setting; NULL: the plan as a whole. The graph is that of --graph, else the
- * file that the plan names, beside it or here, or the bundled model, if that is the same; likewise the rank table,
- * for which table (NULL: none) stands in. AP_USAGE if there is no graph, or nothing of that name.
+ * Writes onto text, in the form that the settings name, what the plan in file path, or in a bundle, is
+ * made of, and what its alternatives are. name: an operator or a pattern of operators (graph/glob.h), a
+ * tensor, "stage:N", the name of a collective or of a setting; NULL: the plan as a whole. The graph is
+ * that of --graph, else the file that the plan names, beside it or here, or the bundled model, if that
+ * is the same; likewise the rank table, for which table (NULL: none) stands in. AP_USAGE if there is no
+ * graph, or nothing of that name.
  */
 enum ap_status ap_explain(struct ap_writing *to, const char *path, const char *name, const char *table,
 	struct ap_str *text);

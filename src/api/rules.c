@@ -54,7 +54,8 @@ static enum ap_status read_line(struct ap_ctx *ctx, char *line, const struct ap_
 		return AP_OK;
 	len = strcspn(line, " \t");
 	rule = line + len + strspn(line + len, " \t");
-	while (d < AP_DEMAND_COUNT && (strlen(ap_demand_name(d)) != len || strncmp(line, ap_demand_name(d), len) != 0))
+	while (d < AP_DEMAND_COUNT &&
+		(strlen(ap_demand_name(d)) != len || strncmp(line, ap_demand_name(d), len) != 0))
 		d++;
 	if (d == AP_DEMAND_COUNT)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, where, NULL,
@@ -127,7 +128,8 @@ static void try_rules(void *user)
 }
 
 /* Plans with the rules that are kept; AP_LIMIT if memory runs out. */
-static enum ap_status plan_with(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+static enum ap_status plan_with(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src,
 	unsigned use, const struct ap_constraints *all, const bool *kept, double *step_s)
 {
 	struct trying x = {.ctx = ap_diag_apart(ctx), .set = *set, .src = src, .use = use, .st = AP_LIMIT};
@@ -147,11 +149,12 @@ static enum ap_status plan_with(struct ap_ctx *ctx, const struct ap_settings *se
 
 static const char *said(struct ap_ctx *ctx, const struct ap_constraint *c)
 {
-	return ap_arena_printf(ctx->arena, "%s %s", ap_demand_name(c->demand), ap_diag_name(ctx->diag, c->text));
+	return ap_arena_printf(ctx->arena, "%s %s", ap_demand_name(c->demand), ap_diag_name(ctx->diag,
+		c->text));
 }
 
-void ap_rules_price(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src, unsigned use,
-	struct ap_plan *plan)
+void ap_rules_price(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	unsigned use, struct ap_plan *plan)
 {
 	struct ap_settings own = *set;
 	struct ap_plan_rule *rule;
@@ -250,7 +253,8 @@ void ap_rules_conflict(struct ap_ctx *ctx, const struct ap_settings *set, const 
 	for (uint32_t i = 0; i < all.n; i++)
 		if (x.kept[i])
 			ap_str_addf(&text, "%s%s", text.len ? "; " : "", said(ctx, &all.v[i]));
-	(void)ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "rule-conflict", "without rules there is a plan; %s: %s",
+	(void)ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "rule-conflict",
+		"without rules there is a plan; %s: %s",
 		few || all.n <= MOST_PAIRS ? "a smallest set of rules with which there is none"
 			: "of these rules none can be spared", text.s);
 }

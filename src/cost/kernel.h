@@ -38,7 +38,8 @@ double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k);
 
 /* What that is made of: max(launch, fixed + max(flops / rate, bytes / Bps)). */
 struct ap_kernel_parts {
-	double flops, flops_per_s; /* with the extents that halve the rate; at the unit's share of its peak; 0:
+	double flops, flops_per_s; /* with the extents that halve the rate;
+		at the unit's share of its peak; 0:
 	                              nothing is computed */
 	double bytes, Bps;
 	double fixed_s, launch_s; /* of all its starts */

@@ -16,7 +16,8 @@
 #include "shard/layout.h"
 
 /* Tells a term, if anybody asks for it. */
-static void told(const struct ap_opcost *x, const char *what, const struct ap_kernel *k, double bytes, double s)
+static void told(const struct ap_opcost *x, const char *what, const struct ap_kernel *k, double bytes,
+	double s)
 {
 	struct ap_op_term term = {x->of, what, x->times, s, k, bytes};
 

@@ -73,14 +73,15 @@ static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out);
 
+/* Tells the terms of the same: those of kernels are all of forward_s, backward_s and, but for the
+ * gathering of weights, optimizer_s. The kernels live as long as the call. */
+void ap_op_cost_terms(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
+	ap_op_term_fn *tell, void *user);
+
 /* Seconds of a micro-batch for adding the gradient of operand i, if it is of a weight, to those of the
  * micro-batches before, of the part that is kept; else 0. */
 double ap_op_sum_s(const struct ap_chip *chip, const struct ap_step *step, const struct ap_bound *b,
 	const struct ap_task *t, const struct ap_placement *p, int i);
-/* Tells the terms of the same: those of kernels are all of forward_s, backward_s and, but for the gathering of
- * weights, optimizer_s. The kernels live as long as the call. */
-void ap_op_cost_terms(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
-	ap_op_term_fn *tell, void *user);
 
 /* Seconds of one of its collectives: of what goes round, what its work does not cover. */
 double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,

@@ -120,7 +120,8 @@ static enum ap_status search_within(struct telling *x, ap_id node, struct ap_alt
 	fixed[node] = a->count;
 	if (ap_plan_conflict(&quiet, rq->graph, rq->machine->ndev, fixed, &at))
 		return AP_OK;
-	AP_TRY(ap_choose(&quiet, rq, ap_choose_engine(rq), fixed, &(struct ap_hints){.limit_binds = true}, &c));
+	AP_TRY(ap_choose(&quiet, rq, ap_choose_engine(rq), fixed, &(struct ap_hints){.limit_binds =
+		true}, &c));
 	x->out->work += c.choice.work;
 	if (c.choice.outcome == AP_OUT_INFEASIBLE)
 		a->sum_s = INFINITY;
@@ -236,7 +237,8 @@ enum ap_status ap_alternatives_make(struct ap_ctx *ctx, const struct ap_alternat
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &x.fixed));
 	st = ap_choose_table(&quiet, rq, x.fixed, false, &x.t);
 	if (st == AP_LIMIT)
-		out->unknown = "a table of all cuts would take more than --work-limit or --planner-memory allows";
+		out->unknown = "a table of all cuts would take more than --work-limit or "
+		"--planner-memory allows";
 	if (st != AP_OK)
 		return st == AP_LIMIT ? AP_OK : st;
 	x.t = ap_table_whole(ctx, x.t, job->wanted);

@@ -24,7 +24,8 @@ struct ap_alternative { /* a cut of an operator */
 struct ap_alternatives {
 	ap_id node;
 	uint32_t n; /* all its cuts */
-	const struct ap_alternative *v; /* by sum, of equal ones the taken one first, then as candidates are */
+	const struct ap_alternative *v; /* by sum, of equal ones the taken one first, then as candidates
+					   are */
 	uint32_t taken; /* index of the plan's cut; n: it is none of them */
 };
 

@@ -43,9 +43,9 @@ bool ap_elim_least_with(struct ap_ctx *ctx, const struct ap_elim *e, const doubl
 
 /*
  * The same for one use of a reduction: from outside, [cells of the step's scope] the least cost of everything
- * outside the eliminated node and its factors, to of_factor[i], [cells of its table] that of everything outside
- * factor i of the step; NULL entries are not asked for. INFINITY where no pick is allowed. O(work of the
- * reduction) for each side of its product. Adds to *work. Returns false if told to stop.
+ * outside the eliminated node and its factors, to of_factor[i], [cells of its table] that of everything
+ * outside factor i of the step; NULL entries are not asked for. INFINITY where no pick is allowed.
+ * O(work of the reduction) for each side of its product. Adds to *work. Returns false if told to stop.
  */
 bool ap_elim_outside(struct ap_ctx *ctx, const struct ap_elim *e, const double *const *value,
 	const struct ap_estep *s, const double *outside, double *const *of_factor, uint64_t *work);

@@ -109,7 +109,8 @@ static bool open_step(struct backward *b, const struct visit *v)
 			add_others(b, f->table, b->e->step[c].result, below.outside);
 			AP_PUSH(b->ctx->arena, b->way, below);
 		}
-		for (uint32_t x = 0; of[i] && f->nscope == 1 && b->wanted[s->node] && x < b->e->k[s->node]; x++)
+		for (uint32_t x = 0; of[i] && f->nscope == 1 && b->wanted[s->node] &&
+			x < b->e->k[s->node]; x++)
 			b->marginal[s->node][x] = of[i][x] + b->value[f->table][x];
 	}
 	return true;
@@ -160,10 +161,10 @@ static bool tell_rest(struct ap_ctx *ctx, const struct ap_compact *rest, const s
 	return *least == INFINITY || go_back(b, *least);
 }
 
-/* What the rest's marginals are in the whole. The rest has neither candidates that are forbidden nor nodes with
- * one candidate, which is in all picks. c, rest: NULL if no pick is allowed. */
-static void expand(struct ap_ctx *ctx, const struct ap_compact *c, const struct ap_problem *p, const bool *wanted,
-	double *const *rest, struct ap_marginals *out)
+/* What the rest's marginals are in the whole. The rest has neither candidates that are forbidden nor
+ * nodes with one candidate, which is in all picks. c, rest: NULL if no pick is allowed. */
+static void expand(struct ap_ctx *ctx, const struct ap_compact *c, const struct ap_problem *p,
+	const bool *wanted, double *const *rest, struct ap_marginals *out)
 {
 	double **of = AP_NEW_N(ctx->arena, double *, p->n);
 

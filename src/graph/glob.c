@@ -39,7 +39,8 @@ static bool is_meant(const struct ap_graph *g, const struct ap_node *n, const ch
 	if (!found && *n->cell)
 		found = means(pattern, n->cell);
 	for (uint32_t i = 0; i < n->bound.nin && !found; i++)
-		found = g->tensor[n->in[i]].kind == AP_TENSOR_PARAM && means(pattern, g->tensor[n->in[i]].name);
+		found = g->tensor[n->in[i]].kind == AP_TENSOR_PARAM && means(pattern,
+		g->tensor[n->in[i]].name);
 	return found;
 }
 
@@ -60,8 +61,8 @@ uint32_t ap_glob_operators(const struct ap_graph *g, const char *pattern, bool *
 	return n;
 }
 
-/* How far a pattern is from the nearest end of a text that begins behind a dot or a slash; FAR: more than half of
- * it is other. */
+/* How far a pattern is from the nearest end of a text that begins behind a dot or a slash; FAR: more
+ * than half of it is other. */
 static int distance(const char *pattern, const char *text)
 {
 	int half = (int)(strlen(pattern) / 2), best = half < FAR ? half : FAR, least = best;
@@ -112,7 +113,8 @@ const char *ap_glob_near(struct ap_ctx *ctx, const struct ap_graph *g, const cha
 		const struct ap_node *n = &g->node[i];
 
 		if (*n->cell)
-			add_near(&x, pattern, ap_arena_printf(ctx->arena, "%s/%s", n->cell, last_part(n->name)));
+			add_near(&x, pattern, ap_arena_printf(ctx->arena, "%s/%s", n->cell,
+			last_part(n->name)));
 		if (*n->cell)
 			add_near(&x, pattern, n->cell);
 		add_near(&x, pattern, n->name);

@@ -244,7 +244,8 @@ static double best_s(const struct call *x, const struct algorithm **by)
 	return best;
 }
 
-/* The slowest of the group's shapes, how it is done there, and what it takes; *by NULL: there is nothing to do. */
+/* The slowest of the group's shapes, how it is done there, and what it takes; *by NULL: there is
+ * nothing to do. */
 static double slowest_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double bytes,
 	struct call *slowest, const struct algorithm **by)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sheet: what a command tells of several things, each in blocks of facts, a table and remarks, written as text,
- * as Markdown or as JSON, from the same numbers. In JSON a thing is an object of its blocks, a block one of its
- * facts, "rows" and "remarks"; numbers are there in seconds, bytes and shares of 1.
+ * A sheet: what a command tells of several things, each in blocks of facts, a table and remarks,
+ * written as text, as Markdown or as JSON, from the same numbers. In JSON a thing is an object of its
+ * blocks, a block one of its facts, "rows" and "remarks"; numbers are there in seconds, bytes and
+ * shares of 1.
  */
 #ifndef AP_REPORT_SHEET_H
 #define AP_REPORT_SHEET_H
@@ -45,11 +46,12 @@ void ap_sheet_block(struct ap_sheet *s, const char *key, const char *title);
 
 /* Adds to the block. */
 void ap_sheet_remark(struct ap_sheet *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void ap_sheet_number(struct ap_sheet *s, const char *key, const char *label, enum ap_cell_type type, double v);
+void ap_sheet_number(struct ap_sheet *s, const char *key, const char *label, enum ap_cell_type type,
+	double v);
 void ap_sheet_words(struct ap_sheet *s, const char *key, const char *label, const char *text);
 
-/* The columns of the block's table, which live as long as the sheet; then its rows, cell by cell. A value that is
- * not finite is none, as is a NULL text. */
+/* The columns of the block's table, which live as long as the sheet; then its rows, cell by cell. A
+ * value that is not finite is none, as is a NULL text. */
 void ap_sheet_columns(struct ap_sheet *s, const struct ap_column *column, size_t n);
 void ap_sheet_cell(struct ap_sheet *s, double v);
 void ap_sheet_cell_text(struct ap_sheet *s, const char *text);

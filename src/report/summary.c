@@ -1054,7 +1054,8 @@ void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries,
 	for (uint32_t i = 0; i < p->nrule; i++) {
 		ap_jw_obj_flat(&pw.w);
 		ap_jw_kstr(&pw.w, "rule", p->rule[i].text);
-		ap_jw_knum(&pw.w, "without_step_time_s", p->rule[i].without_s > 0 ? p->rule[i].without_s : NAN);
+		ap_jw_knum(&pw.w, "without_step_time_s", p->rule[i].without_s > 0 ? p->rule[i].without_s
+			: NAN);
 		ap_jw_knum(&pw.w, "cost", p->rule[i].without_s > 0 ? rule_cost(p, &p->rule[i]) : NAN);
 		ap_jw_end(&pw.w);
 	}

@@ -18,7 +18,8 @@
 
 const char *ap_demand_name(enum ap_demand d)
 {
-	static const char *const name[AP_DEMAND_COUNT] = {[AP_DEMAND_PIN] = "pin", [AP_DEMAND_FORBID] = "forbid",
+	static const char *const name[AP_DEMAND_COUNT] = {[AP_DEMAND_PIN] = "pin", [AP_DEMAND_FORBID] =
+		"forbid",
 		[AP_DEMAND_SAME] = "same"};
 
 	return name[d];
@@ -63,7 +64,8 @@ static bool parse_vectors(struct ap_ctx *ctx, const char *text, struct ap_pin *o
 			size_t digits = strspn(c, "0123456789");
 			int64_t parts;
 
-			if (cut.n == AP_MAX_RANK || digits == 0 || !ap_parse_int(ap_arena_strndup(ctx->arena, c, digits),
+			if (cut.n == AP_MAX_RANK || digits == 0 ||
+				!ap_parse_int(ap_arena_strndup(ctx->arena, c, digits),
 				1, INT32_MAX, &parts))
 				return false;
 			AP_PUSH(ctx->arena, cut, (int32_t)parts);
@@ -119,7 +121,8 @@ static enum ap_status parse_forbid(struct parsing *x)
 	dot = strrchr(operand, '.');
 	x->now.all = !dot || !ap_parse_int(dot + 1, -AP_MAX_RANK, AP_MAX_RANK, &dim);
 	x->now.dim = x->now.all ? 0 : (int)dim;
-	x->now.operand = x->now.all ? operand : ap_arena_strndup(x->ctx->arena, operand, (size_t)(dot - operand));
+	x->now.operand = x->now.all ? operand : ap_arena_strndup(x->ctx->arena, operand, (size_t)(dot
+		- operand));
 	return AP_OK;
 }
 
@@ -204,7 +207,8 @@ static const char *said(const struct applying *x, const struct ap_constraint *c)
 static enum ap_status fault(const struct applying *x, enum ap_status st, ap_id node, const char *check,
 	const char *text)
 {
-	const struct ap_where where = {.file = x->g->file, .oper = node == AP_NONE ? NULL : x->g->node[node].name};
+	const struct ap_where where = {.file = x->g->file, .oper = node == AP_NONE ? NULL
+		: x->g->node[node].name};
 
 	return ap_diag_add(x->ctx->diag, AP_ERROR, st, &where, check, "%s", text);
 }
@@ -220,8 +224,8 @@ static enum ap_status find(const struct applying *x, const struct ap_constraint 
 }
 
 /* An operand or a result by its number or its tensor's name; NULL: the operator has none. */
-static const struct ap_operand *operand_of(const struct applying *x, const struct ap_node *n, const char *name,
-	bool *result)
+static const struct ap_operand *operand_of(const struct applying *x, const struct ap_node *n,
+	const char *name, bool *result)
 {
 	int64_t at;
 
@@ -268,7 +272,8 @@ static enum ap_status forbid(struct applying *x, const struct ap_constraint *c, 
 
 	for (ap_id i = 0; i < x->g->nnode; i++) {
 		bool result;
-		const struct ap_operand *t = meant[i] ? operand_of(x, &x->g->node[i], c->operand, &result) : NULL;
+		const struct ap_operand *t = meant[i] ? operand_of(x, &x->g->node[i], c->operand,
+			&result) : NULL;
 		int dim;
 
 		if (!t)
@@ -284,7 +289,8 @@ static enum ap_status forbid(struct applying *x, const struct ap_constraint *c, 
 	if (any && inside)
 		return AP_OK;
 	return fault(x, AP_USAGE, AP_NONE, "rule-matches", ap_arena_printf(x->ctx->arena,
-		any ? "%s: %s of no operator that is meant has a dimension %d" : "%s: no operator that is meant has a "
+		any ? "%s: %s of no operator that is meant has a dimension %d"
+		: "%s: no operator that is meant has a "
 		"tensor %s; expected the number of an operand, out, or the name of a tensor",
 		said(x, c), ap_diag_name(x->ctx->diag, c->operand), c->dim));
 }
@@ -304,7 +310,8 @@ static enum ap_status check_pin(const struct applying *x, const struct ap_constr
 {
 	struct ap_bound free = x->node[node].bound;
 	uint8_t *rank = AP_NEW_N(x->ctx->arena, uint8_t, c->pin.n);
-	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(x->ctx->arena, c->pin.n, sizeof *cut), count[AP_MAX_FACTOR];
+	int32_t(*cut)[AP_MAX_RANK] = ap_arena_alloc(x->ctx->arena, c->pin.n, sizeof *cut),
+		count[AP_MAX_FACTOR];
 	const char *why, *other;
 
 	for (uint32_t k = 0; k < c->pin.n; k++) {
@@ -342,15 +349,16 @@ static enum ap_status pin(struct applying *x, const struct ap_constraint *c, con
 	return AP_OK;
 }
 
-/* What an operator of a layer is in it: the list of the layer, its cell inside, its type, and a number among those
- * that are alike in all that. */
+/* What an operator of a layer is in it: the list of the layer, its cell inside, its type, and a number
+ * among those that are alike in all that. */
 static const char *part_of(struct applying *x, const struct ap_family_chain *chain, ap_id node)
 {
 	const struct ap_node *n = &x->g->node[node];
 	const char *layer = chain->name[chain->layer[node]], *number = strrchr(layer, '.');
 	size_t len = strlen(layer);
 	const char *inside = strncmp(n->cell, layer, len) == 0 ? n->cell + len : n->cell;
-	const char *what = ap_arena_printf(x->ctx->arena, "%.*s %s %s", (int)(number ? number - layer : 0), layer, inside,
+	const char *what = ap_arena_printf(x->ctx->arena, "%.*s %s %s", (int)(number ? number - layer
+		: 0), layer, inside,
 		n->type);
 	const char *here = ap_arena_printf(x->ctx->arena, "%s %s", layer, what);
 	bool fresh;
@@ -361,7 +369,8 @@ static const char *part_of(struct applying *x, const struct ap_family_chain *cha
 	return ap_arena_printf(x->ctx->arena, "%s %" PRIu32, what, x->times.v[at]++);
 }
 
-/* Gives one number to operators that are the same part of different layers, and to those that share one with them. */
+/* Gives one number to operators that are the same part of different layers, and to those that share one
+ * with them. */
 static enum ap_status tie(struct applying *x, const struct ap_constraint *c, const bool *meant)
 {
 	struct ap_map *parts = ap_map_create(x->ctx->arena);
@@ -393,14 +402,17 @@ static enum ap_status tie(struct applying *x, const struct ap_constraint *c, con
 		*own = x->node[first.v[at]].same;
 	}
 	return tied ? AP_OK : fault(x, AP_USAGE, AP_NONE, "rule-matches", ap_arena_printf(x->ctx->arena,
-		"%s: no two operators that are meant are the same part of different layers (cells NAME.0, NAME.1, ...)",
+		"%s: no two operators that are meant are the same part of different layers (cells "
+		"NAME.0, NAME.1, ...)",
 		said(x, c)));
 }
 
-enum ap_status ap_constraints_apply(struct ap_ctx *ctx, const struct ap_constraints *c, const struct ap_graph *g,
+enum ap_status ap_constraints_apply(struct ap_ctx *ctx, const struct ap_constraints *c,
+	const struct ap_graph *g,
 	int64_t ndev, const struct ap_step *step, const struct ap_graph **out)
 {
-	static enum ap_status (*const how[])(struct applying *, const struct ap_constraint *, const bool *) = {
+	static enum ap_status (*const how[])(struct applying *, const struct ap_constraint *,
+		const bool *) = {
 		[AP_DEMAND_PIN] = pin, [AP_DEMAND_FORBID] = forbid, [AP_DEMAND_SAME] = tie};
 	static const enum ap_demand order[] = {AP_DEMAND_FORBID, AP_DEMAND_PIN, AP_DEMAND_SAME};
 	struct applying x = {.ctx = ctx, .all = c, .g = g, .ndev = ndev, .step = step};

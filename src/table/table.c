@@ -1356,7 +1356,8 @@ static void price_rule(void *user, size_t i, int worker)
 				b->cost[(size_t)r * b->v.nlayout + c] =
 					ap_layout_equal(&b->u.layout[r], &b->v.layout[c]) ? 0 : INFINITY;
 	} else if (b->type == AP_BOND_SAME) {
-		const struct ap_space *su = &mk->kinds.v[b->kind_u].space, *sv = &mk->kinds.v[b->kind_v].space;
+		const struct ap_space *su = &mk->kinds.v[b->kind_u].space;
+		const struct ap_space *sv = &mk->kinds.v[b->kind_v].space;
 
 		for (uint32_t r = 0; r < su->n; r++)
 			for (uint32_t c = 0; c < sv->n; c++)

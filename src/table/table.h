@@ -65,8 +65,8 @@ enum ap_status ap_table_make(struct ap_ctx *ctx, const struct ap_graph *g,
 const struct ap_table *ap_table_by_memory(struct ap_ctx *ctx, const struct ap_table *t);
 
 /* The table in which some nodes, [nnode], have all their candidates, and the others those that pruning beside
- * these leaves, from the prices of t. So the least cost of a plan with a certain candidate of one of these nodes
- * is that of the problem before pruning. NULL if told to stop. */
+ * these leaves, from the prices of t. So the least cost of a plan with a certain candidate of one of
+ * these nodes is that of the problem before pruning. NULL if told to stop. */
 const struct ap_table *ap_table_whole(struct ap_ctx *ctx, const struct ap_table *t, const bool *whole);
 
 /* The table with some nodes fixed to counts (row NULL: not fixed), from the prices of t, which must

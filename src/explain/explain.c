@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "report/explain.h"
+#include "explain/explain.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -104,7 +104,8 @@ static const char *large(const struct ap_explaining *x, double v)
 
 	for (; v >= 999.5 && i + 1 < AP_COUNT(unit); i++)
 		v /= 1000;
-	return ap_arena_printf(x->ctx->arena, v >= 99.95 || v == 0 ? "%.0f %s" : v >= 9.995 ? "%.1f %s" : "%.2f %s", v,
+	return ap_arena_printf(x->ctx->arena, v >= 99.95 || v == 0 ? "%.0f %s" : v >= 9.995 ? "%.1f %s"
+		: "%.2f %s", v,
 		unit[i]);
 }
 
@@ -167,7 +168,8 @@ static void tell_constants(const struct ap_explaining *x, const struct constants
 
 /* ---- time of an operator ---- */
 
-static const struct ap_column term_columns[] = {{"phase", "phase", AP_CELL_TEXT}, {"what", "what", AP_CELL_TEXT},
+static const struct ap_column term_columns[] = {{"phase", "phase", AP_CELL_TEXT}, {"what", "what",
+	AP_CELL_TEXT},
 	{"step_s", "in a step", AP_CELL_SECONDS}, {"times", "times", AP_CELL_NUMBER},
 	{"once_s", "once", AP_CELL_SECONDS}, {"how", "how", AP_CELL_TEXT}};
 
@@ -180,7 +182,8 @@ struct terms {
 static const char *kernel_text(const struct ap_explaining *x, const struct ap_kernel *k,
 	const struct ap_kernel_parts *p)
 {
-	static const char *const by[] = {[AP_KERNEL_BY_COMPUTE] = "computation", [AP_KERNEL_BY_MEMORY] = "memory",
+	static const char *const by[] = {[AP_KERNEL_BY_COMPUTE] = "computation", [AP_KERNEL_BY_MEMORY] =
+		"memory",
 		[AP_KERNEL_BY_LAUNCH] = "the host"};
 	struct ap_str s;
 
@@ -263,7 +266,8 @@ static const char *levels_text(const struct ap_explaining *x, const struct ap_gr
 	return s.s;
 }
 
-static const char *comm_text(const struct ap_explaining *x, const struct ap_plan_comm *pc, struct constants *c)
+static const char *comm_text(const struct ap_explaining *x, const struct ap_plan_comm *pc,
+	struct constants *c)
 {
 	const struct ap_comm *comm = &pc->comm;
 	struct ap_coll_parts parts;
@@ -279,7 +283,8 @@ static const char *comm_text(const struct ap_explaining *x, const struct ap_plan
 	if (whole_s != pc->time_s) /* relayed, uneven, or partly beside what computes */
 		return ap_arena_printf(x->ctx->arena, "%s among %" PRId64 " ranks over %s, %s",
 			bytes_text(x, (double)comm->bytes), g.size, levels_text(x, &g, c), pc->algorithm);
-	return ap_arena_printf(x->ctx->arena, "%s among %" PRId64 " ranks over %s, %s: %s to start, %s of latency, "
+	return ap_arena_printf(x->ctx->arena, "%s among %" PRId64 " ranks over %s, %s: %s to start, %s "
+		"of latency, "
 		"%s to send at %sB/s", bytes_text(x, (double)comm->bytes), g.size, levels_text(x, &g, c),
 		parts.algorithm, seconds(x, parts.fixed_s), seconds(x, parts.latency_s),
 		seconds(x, parts.transfer_s),
@@ -323,10 +328,12 @@ static void tell_time(const struct ap_explaining *x, ap_id node)
 	if (op->cost.input_s > 0)
 		add_term(&t, "forward", "bringing inputs into this layout", 1, op->cost.input_s, "");
 	if (op->cost.joined_s > 0)
-		add_term(&t, "gradient", "added to another use's, and exchanged there", 1, -op->cost.joined_s, "");
+		add_term(&t, "gradient", "added to another use's, and exchanged there", 1,
+		-op->cost.joined_s, "");
 	ap_sheet_number(x->sheet, "total_s", "in all", AP_CELL_SECONDS, t.sum_s);
 	ap_sheet_number(x->sheet, "share", "share", AP_CELL_SHARE, all_s > 0 ? t.sum_s / all_s : 0);
-	ap_sheet_remark(x->sheet, "Shares are of the seconds of all operators and redistributions, of which some run "
+	ap_sheet_remark(x->sheet, "Shares are of the seconds of all operators and redistributions, of "
+		"which some run "
 		"beside others.");
 	tell_constants(x, &constants);
 }
@@ -335,8 +342,10 @@ static void tell_time(const struct ap_explaining *x, ap_id node)
 
 static void tell_cut(const struct ap_explaining *x, ap_id node)
 {
-	static const struct ap_column columns[] = {{"slot", "", AP_CELL_TEXT}, {"name", "tensor", AP_CELL_NAME},
-		{"kind", "kind", AP_CELL_TEXT}, {"shape", "shape", AP_CELL_TEXT}, {"cut", "cut", AP_CELL_TEXT},
+	static const struct ap_column columns[] = {{"slot", "", AP_CELL_TEXT}, {"name", "tensor",
+		AP_CELL_NAME},
+		{"kind", "kind", AP_CELL_TEXT}, {"shape", "shape", AP_CELL_TEXT}, {"cut", "cut",
+		AP_CELL_TEXT},
 		{"slice", "slice of a micro-batch", AP_CELL_TEXT}};
 	static const char *const kinds[] = {[AP_TENSOR_INPUT] = "input", [AP_TENSOR_PARAM] = "parameter",
 		[AP_TENSOR_CONST] = "constant", [AP_TENSOR_ACT] = "activation"};
@@ -407,18 +416,21 @@ static const char *steps_text(const struct ap_explaining *x, const struct ap_pla
 		return "shares another's copy";
 	ap_str_init(&s, x->ctx->arena);
 	for (int i = 0; i < n; i++)
-		ap_str_addf(&s, "%s%s of %" PRId32, i ? ", " : "", ap_move_name(step[i].move), step[i].axis.size);
+		ap_str_addf(&s, "%s%s of %" PRId32, i ? ", " : "", ap_move_name(step[i].move),
+		step[i].axis.size);
 	if (!m->nstep)
 		ap_str_add(&s, " (gradient)");
 	return s.s;
 }
 
-static const struct ap_column move_columns[] = {{"way", "", AP_CELL_TEXT}, {"operator", "operator", AP_CELL_NAME},
+static const struct ap_column move_columns[] = {{"way", "", AP_CELL_TEXT}, {"operator", "operator",
+	AP_CELL_NAME},
 	{"tensor", "tensor", AP_CELL_NAME}, {"from", "lies", AP_CELL_TEXT}, {"to", "wanted", AP_CELL_TEXT},
 	{"step_s", "in a step", AP_CELL_SECONDS}, {"bytes", "bytes", AP_CELL_BYTES},
 	{"steps", "steps", AP_CELL_TEXT}};
 
-static void add_move(const struct ap_explaining *x, const struct ap_plan_move *m, const char *way, ap_id other)
+static void add_move(const struct ap_explaining *x, const struct ap_plan_move *m, const char *way,
+	ap_id other)
 {
 	const struct ap_graph *g = x->plan->graph;
 
@@ -491,7 +503,8 @@ static const char *verdict(const struct ap_explaining *x, const struct ap_altern
 
 static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 {
-	static const struct ap_column columns[] = {{"cut", "cut", AP_CELL_TEXT}, {"sum_s", "sum", AP_CELL_SECONDS},
+	static const struct ap_column columns[] = {{"cut", "cut", AP_CELL_TEXT}, {"sum_s", "sum",
+		AP_CELL_SECONDS},
 		{"sum_more", "more", AP_CELL_CHANGE}, {"own_s", "its own", AP_CELL_SECONDS},
 		{"others_more_s", "others' more", AP_CELL_SECONDS}, {"exact", "exact", AP_CELL_BOOL},
 		{"step_s", "step", AP_CELL_SECONDS}, {"step_more", "more", AP_CELL_CHANGE},
@@ -503,7 +516,8 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 	double step_s = x->plan->prediction.step_time_s, own_s;
 	uint32_t shown = 0;
 
-	ap_sheet_block(x->sheet, "alternatives", ap_arena_printf(x->ctx->arena, "other cuts, by the objective%s, and "
+	ap_sheet_block(x->sheet, "alternatives", ap_arena_printf(x->ctx->arena,
+		"other cuts, by the objective%s, and "
 		"the nearest by the step", ap_charge_text(r->charge)));
 	if (!a) {
 		ap_sheet_remark(x->sheet, "What other cuts cost is not known: %s.", r->unknown);
@@ -534,20 +548,25 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 	}
 	if (shown < a->n)
 		ap_sheet_remark(x->sheet, "%" PRIu32 " further cuts have larger sums.", a->n - shown);
-	ap_sheet_remark(x->sheet, "sum: the least of all plans in which the operator has this cut; its own: what the "
-		"operator itself has of it; others' more: what the rest of such a plan costs more than beside the "
+	ap_sheet_remark(x->sheet, "sum: the least of all plans in which the operator has this cut; its "
+		"own: what the "
+		"operator itself has of it; others' more: what the rest of such a plan costs more than "
+		"beside the "
 		"plan's cut.");
-	ap_sheet_remark(x->sheet, "step: simulated, of the faster of that plan and the plan with nothing but this "
+	ap_sheet_remark(x->sheet, "step: simulated, of the faster of that plan and the plan with "
+		"nothing but this "
 		"operator changed; changed: operators that it cuts otherwise.");
 	if (r->binds)
-		ap_sheet_remark(x->sheet, "The memory binds: a sum that is not exact is a bound, no plan that fits has "
+		ap_sheet_remark(x->sheet, "The memory binds: a sum that is not exact is a bound, no "
+		"plan that fits has "
 			"less; --prove searches within the memory.");
 }
 
 /* Which numbers of parts a factor cannot have by itself, and why. */
 static void tell_refused(const struct ap_explaining *x, ap_id node)
 {
-	static const struct ap_column columns[] = {{"where", "of", AP_CELL_TEXT}, {"parts", "parts", AP_CELL_TEXT},
+	static const struct ap_column columns[] = {{"where", "of", AP_CELL_TEXT}, {"parts", "parts",
+		AP_CELL_TEXT},
 		{"why", "why not", AP_CELL_TEXT}};
 	const struct ap_bound *b = &x->plan->graph->node[node].bound;
 	int64_t ndev = x->plan->machine->ndev, part[64];
@@ -595,7 +614,8 @@ void ap_explain_operator(const struct ap_explaining *x, ap_id node, const char *
 		ap_diag_name(x->ctx->diag, folded)) : "";
 
 	ap_sheet_thing(x->sheet, "operator", op->name, "%s%s%s", op->type, x->plan->nstage > 1
-		? ap_arena_printf(x->ctx->arena, ", stage %" PRId32, ap_plan_op_stage(x->plan, node)) : "", like);
+		? ap_arena_printf(x->ctx->arena, ", stage %" PRId32, ap_plan_op_stage(x->plan, node))
+		: "", like);
 	tell_cut(x, node);
 	tell_time(x, node);
 	tell_memory(x, node);
@@ -626,7 +646,8 @@ static int by_seconds(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Operators that lie alike, by the names of their layers, of one stage or (stage < 0) all, the longest first. */
+/* Operators that lie alike, by the names of their layers, of one stage or (stage < 0) all, the longest
+ * first. */
 static void fold_operators(const struct ap_explaining *x, int32_t stage, struct items *out)
 {
 	const struct ap_graph *g = x->plan->graph;
@@ -673,7 +694,8 @@ static void tell_longest(const struct ap_explaining *x, int32_t stage)
 		ap_sheet_cell(x->sheet, all_s > 0 ? it->s / all_s : 0);
 		ap_sheet_cell(x->sheet, it->n);
 		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, &g->node[it->first].bound,
-			ap_placement_counts(x->ctx->arena, &x->plan->op[it->first].place), x->plan->machine->ndev));
+			ap_placement_counts(x->ctx->arena, &x->plan->op[it->first].place),
+			x->plan->machine->ndev));
 		ap_sheet_cell_text(x->sheet, g->node[it->first].type);
 		ap_sheet_cell_text(x->sheet, it->name);
 	}
@@ -683,7 +705,8 @@ static void tell_longest(const struct ap_explaining *x, int32_t stage)
 
 static void tell_memory_kinds(const struct ap_explaining *x, const struct ap_memory *m)
 {
-	static const struct ap_column columns[] = {{"kind", "kind", AP_CELL_TEXT}, {"bytes", "bytes", AP_CELL_BYTES},
+	static const struct ap_column columns[] = {{"kind", "kind", AP_CELL_TEXT}, {"bytes", "bytes",
+		AP_CELL_BYTES},
 		{"share", "of what is usable", AP_CELL_SHARE}};
 
 	ap_sheet_block(x->sheet, "memory", "memory, on each device");
@@ -705,8 +728,10 @@ void ap_explain_stage(const struct ap_explaining *x, uint32_t stage)
 	char name[32];
 
 	snprintf(name, sizeof name, "%" PRIu32, stage);
-	ap_sheet_thing(x->sheet, "stage", ap_arena_strdup(x->ctx->arena, name), "ranks %" PRId64 " to %" PRId64
-		", %" PRIu32 " operators", s->first_rank, s->first_rank + x->plan->machine->ndev - 1, s->noperator);
+	ap_sheet_thing(x->sheet, "stage", ap_arena_strdup(x->ctx->arena, name),
+		"ranks %" PRId64 " to %" PRId64
+		", %" PRIu32 " operators", s->first_rank, s->first_rank + x->plan->machine->ndev - 1,
+		s->noperator);
 	ap_sheet_block(x->sheet, "time", "time");
 	ap_sheet_number(x->sheet, "forward_s", "forward", AP_CELL_SECONDS, s->forward_s);
 	ap_sheet_number(x->sheet, "backward_s", "backward", AP_CELL_SECONDS, s->backward_s);
@@ -721,7 +746,8 @@ void ap_explain_stage(const struct ap_explaining *x, uint32_t stage)
 
 void ap_explain_tensor(const struct ap_explaining *x, ap_id tensor)
 {
-	static const struct ap_column columns[] = {{"way", "", AP_CELL_TEXT}, {"operator", "operator", AP_CELL_NAME},
+	static const struct ap_column columns[] = {{"way", "", AP_CELL_TEXT}, {"operator", "operator",
+		AP_CELL_NAME},
 		{"cut", "cut", AP_CELL_TEXT}, {"slice", "slice of a micro-batch", AP_CELL_TEXT}};
 	const struct ap_graph *g = x->plan->graph;
 	const struct ap_tensor *t = &g->tensor[tensor];
@@ -756,9 +782,11 @@ void ap_explain_tensor(const struct ap_explaining *x, ap_id tensor)
 		if (p->tensor != tensor)
 			continue;
 		ap_sheet_block(x->sheet, "parameter", "as a parameter");
-		ap_sheet_words(x->sheet, "owner", "charged to", ap_diag_name(x->ctx->diag, g->node[p->node].name));
+		ap_sheet_words(x->sheet, "owner", "charged to", ap_diag_name(x->ctx->diag,
+			g->node[p->node].name));
 		ap_sheet_words(x->sheet, "slice", "slice", extents(x, p->slice, t->shape.rank));
-		ap_sheet_number(x->sheet, "optimizer_shards", "dealt to", AP_CELL_INT, (double)p->shard.shards);
+		ap_sheet_number(x->sheet, "optimizer_shards", "dealt to", AP_CELL_INT,
+			(double)p->shard.shards);
 		ap_sheet_columns(x->sheet, term_columns, AP_COUNT(term_columns));
 		for (uint32_t k = 0; k < op->ncomm; k++)
 			if (op->comm[k].comm.operand == (int)p->operand && op->comm[k].comm.result < 0)
@@ -795,7 +823,8 @@ void ap_explain_collective(const struct ap_explaining *x, enum ap_coll kind)
 		{"times", "times", AP_CELL_NUMBER}, {"once_s", "once", AP_CELL_SECONDS},
 		{"phase", "phase", AP_CELL_TEXT}, {"operator", "operator", AP_CELL_NAME},
 		{"how", "how", AP_CELL_TEXT}};
-	static const struct ap_column sums[] = {{"phase", "phase", AP_CELL_TEXT}, {"count", "calls", AP_CELL_INT},
+	static const struct ap_column sums[] = {{"phase", "phase", AP_CELL_TEXT}, {"count", "calls",
+		AP_CELL_INT},
 		{"step_s", "in a step", AP_CELL_SECONDS}};
 	double s[AP_PHASE_RECOMPUTE + 1] = {0}, n[AP_PHASE_RECOMPUTE + 1] = {0};
 	struct constants constants = {0};
@@ -815,7 +844,8 @@ void ap_explain_collective(const struct ap_explaining *x, enum ap_coll kind)
 		}
 	if (all.n)
 		qsort(all.v, all.n, sizeof *all.v, longest_call);
-	ap_sheet_thing(x->sheet, "collective", ap_coll_name(kind), "%zu of operators, beside redistributions", all.n);
+	ap_sheet_thing(x->sheet, "collective", ap_coll_name(kind),
+		"%zu of operators, beside redistributions", all.n);
 	ap_sheet_block(x->sheet, "phases", "by phase");
 	ap_sheet_columns(x->sheet, sums, AP_COUNT(sums));
 	for (int p = 0; p <= AP_PHASE_RECOMPUTE; p++) {
@@ -854,7 +884,8 @@ static void tell_decisions(const struct ap_explaining *x)
 	const struct ap_graph *g = x->plan->graph;
 	struct items items = {{0}}, losses = {{0}};
 
-	ap_sheet_block(x->sheet, "decisions", ap_arena_printf(x->ctx->arena, "the decisions that matter most, by the "
+	ap_sheet_block(x->sheet, "decisions", ap_arena_printf(x->ctx->arena,
+		"the decisions that matter most, by the "
 		"objective%s", ap_charge_text(r->charge)));
 	if (r->unknown) {
 		ap_sheet_remark(x->sheet, "What other cuts cost is not known: %s.", r->unknown);
@@ -888,19 +919,23 @@ static void tell_decisions(const struct ap_explaining *x)
 		ap_sheet_cell(x->sheet, it->s / taken_s(a));
 		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, a->v[a->taken].count,
 			x->plan->machine->ndev));
-		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, a->v[next].count, x->plan->machine->ndev));
+		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, a->v[next].count,
+			x->plan->machine->ndev));
 		ap_sheet_cell(x->sheet, it->n);
 		ap_sheet_cell_text(x->sheet, it->name);
 	}
-	ap_sheet_remark(x->sheet, "Each by itself, the first of those alike: the least sum of all plans in which it has "
+	ap_sheet_remark(x->sheet, "Each by itself, the first of those alike: the least sum of all "
+		"plans in which it has "
 		"its next best cut, less that with the plan's cut.");
 	if (r->binds)
 		ap_sheet_remark(x->sheet, "The memory binds: these sums are of plans that need not fit it.");
 }
 
-static void add_baseline(const struct ap_explaining *x, const char *name, const struct ap_prediction *p, bool fits)
+static void add_baseline(const struct ap_explaining *x, const char *name, const struct ap_prediction *p,
+	bool fits)
 {
-	const double part[] = {p->step_time_s, p->step_time_s / x->plan->prediction.step_time_s - 1, p->compute_s,
+	const double part[] = {p->step_time_s, p->step_time_s / x->plan->prediction.step_time_s - 1,
+		p->compute_s,
 		p->exposed_communication_s, p->bubble_s, p->optimizer_s};
 
 	ap_sheet_cell_text(x->sheet, name);
@@ -912,9 +947,11 @@ static void add_baseline(const struct ap_explaining *x, const char *name, const 
 
 void ap_explain_plan(const struct ap_explaining *x, const struct ap_explained_baseline *baseline, uint32_t n)
 {
-	static const struct ap_column columns[] = {{"plan", "", AP_CELL_TEXT}, {"step_s", "step", AP_CELL_SECONDS},
+	static const struct ap_column columns[] = {{"plan", "", AP_CELL_TEXT}, {"step_s", "step",
+		AP_CELL_SECONDS},
 		{"more", "more", AP_CELL_CHANGE}, {"compute_s", "compute", AP_CELL_SECONDS},
-		{"exposed_communication_s", "exposed", AP_CELL_SECONDS}, {"bubble_s", "bubble", AP_CELL_SECONDS},
+		{"exposed_communication_s", "exposed", AP_CELL_SECONDS}, {"bubble_s", "bubble",
+		AP_CELL_SECONDS},
 		{"optimizer_s", "optimizer", AP_CELL_SECONDS}, {"memory_bytes", "memory", AP_CELL_BYTES},
 		{"why", "", AP_CELL_TEXT}};
 	const struct ap_prediction *p = &x->plan->prediction;
@@ -932,7 +969,8 @@ void ap_explain_plan(const struct ap_explaining *x, const struct ap_explained_ba
 			ap_sheet_remark(x->sheet, "There is no plan of %s: %s%s", baseline[i].name,
 				ap_arena_strndup(x->ctx->arena, baseline[i].why_not, MOST_WHY),
 				strlen(baseline[i].why_not) > MOST_WHY ? "..." : "");
-	ap_sheet_remark(x->sheet, "step = compute + exposed communication + bubble + optimizer, of a device, mean over "
+	ap_sheet_remark(x->sheet, "step = compute + exposed communication + bubble + optimizer, of a "
+		"device, mean over "
 		"the stages.");
 	tell_longest(x, -1);
 	tell_decisions(x);
