@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/keep.h"
 #include "api/launch.h"
 #include "api/model.h"
 #include "api/rules.h"
@@ -983,15 +984,23 @@ void ap_inputs_open_sums(struct ap_ctx *ctx, struct ap_inputs *in)
 enum ap_status ap_inputs_give(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, unsigned use, struct ap_inputs *in)
 {
+	bool base;
+
+	if (use == AP_FOR_search && set->keep && !ap_settings_search(set))
+		return FAULT(ctx, "--keep: %s leaves nothing to search", ap_settings_giver(ctx, set));
 	if (set->hybrid)
 		return by_hybrid(ctx, set, in);
 	if (use == AP_FOR_evaluate) {
 		AP_TRY(by_checkpoint(ctx, set, src, in, true, &in->counts));
 		return set->parallel_mode == AP_MODE_AUTO_PARALLEL ? AP_OK : by_rule(ctx, in, in->counts);
 	}
-	if (src->strategy.path)
+	base = src->strategy.path && !src->strategy.text && ap_keep_is_plan(ctx, set, src->strategy.path);
+	if (src->strategy.path && !base)
 		AP_TRY(by_checkpoint(ctx, set, src, in, false, &in->request.given));
 	ap_inputs_open_sums(ctx, in);
+	if (base)
+		AP_TRY(ap_keep_base(ctx, set, src->strategy.path, in));
+	AP_TRY(ap_keep_give(ctx, set, in));
 	switch (set->parallel_mode) {
 	case AP_MODE_STAND_ALONE:
 		by_none(ctx, in);

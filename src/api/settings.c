@@ -428,6 +428,8 @@ static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, 
 	case AP_SET_INT:
 		return ap_parse_int(text, row->least, row->most, field);
 	case AP_SET_NUM:
+		if (!strcmp(row->metavar, "PERCENT") && *text && text[strlen(text) - 1] == '%')
+			text = ap_arena_strndup(arena, text, strlen(text) - 1);
 		if (!ap_parse_double(text, &v) || v < (double)row->least || v > (double)row->most)
 			return false;
 		*(double *)field = v;

@@ -17,6 +17,7 @@
 #include "drive/charge.h"
 #include "drive/choose.h"
 #include "drive/improve.h"
+#include "drive/keep.h"
 #include "drive/low_memory.h"
 #include "drive/recursive.h"
 #include "drive/recut.h"
@@ -51,6 +52,7 @@ struct driving {
 	struct ap_rivals rivals;
 	struct ap_rivals routed; /* those that a route completes, if it decides anything */
 	const struct ap_plan *best; /* of rivals, as completed from its checkpoint */
+	const struct ap_plan_kept *kept; /* what of an old plan; NULL: nothing is to be */
 	struct ap_plan *out;
 	bool finished; /* *out is complete and verified */
 	bool refused; /* memory ran out in a part of the search */
@@ -778,7 +780,8 @@ static enum ap_status cut_within(struct driving *d)
 	const struct ap_graph *g;
 	struct driving *first;
 
-	if (!d->rq->cutting || d->rq->given || d->refused || ap_ctx_stopped(d->ctx) || !has_room(d) ||
+	if (!d->rq->cutting || d->rq->given || d->rq->keep || d->refused || ap_ctx_stopped(d->ctx) ||
+		!has_room(d) ||
 		(d->rq->graph->nnode > LARGE && !memory_binds(d)))
 		return AP_OK;
 	AP_TRY(run_part(d, find_cut));
@@ -811,7 +814,7 @@ static enum ap_status choose_cut(struct driving *d)
 	struct driving first;
 
 	AP_TRY(price_cut(d));
-	if (!rq->other || rq->given || d->refused || ap_ctx_stopped(d->ctx))
+	if (!rq->other || rq->given || rq->keep || d->refused || ap_ctx_stopped(d->ctx))
 		return cut_within(d);
 	first = *d;
 	d->recut = true;
@@ -1180,6 +1183,30 @@ static enum ap_status certify(struct driving *d)
 	return finish_best(d);
 }
 
+/* Gives the best plan up for one near it that changes less of an old plan. */
+static enum ap_status keep_old(struct driving *d)
+{
+	const struct ap_request *rq = d->rq;
+	struct ap_plan_kept *told = AP_NEW(d->ctx->arena, struct ap_plan_kept);
+	const struct ap_keep_job job = {.rq = rq, .maker = d->rivals.maker, .fixed = d->fixed, .old =
+		rq->keep,
+		.within = rq->keep_within, .best = d->best};
+
+	if (!rq->keep || d->routed.route)
+		return AP_OK;
+	if (d->best->graph != rq->graph || !d->rivals.maker)
+		return ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "keep",
+			"the fastest plan is a hybrid with its own order of ranks or rows, and is "
+			"taken whatever "
+			"it changes of %s", rq->keep_file);
+	ap_ctx_phase(d->ctx, "keeping the old plan");
+	told->within = rq->keep_within;
+	told->file = rq->keep_file;
+	d->best = ap_keep(d->ctx, &job, told, &d->steps);
+	d->kept = told;
+	return AP_OK;
+}
+
 /* Takes the fastest of all plans found, by simulation, the authority on time. */
 static enum ap_status take_best(struct driving *d, struct ap_found *found)
 {
@@ -1187,11 +1214,14 @@ static enum ap_status take_best(struct driving *d, struct ap_found *found)
 	d->best = d->routed.route ? d->routed.best : d->rivals.best;
 	if (!d->best)
 		return d->refused ? save_untold(d, found) : no_plan(d);
+	if (!is_stopped(d))
+		AP_TRY(run_part(d, keep_old));
 	save(d, d->best, found);
 	AP_TRY(run_part(d, finish_best));
 	if (!d->finished)
 		return AP_LIMIT; /* the best plan is in *found */
-	if (!is_stopped(d)) /* last, as it may take all the time left */
+	d->out->kept = d->kept;
+	if (!is_stopped(d) && !d->kept) /* last, as it may take all the time left */
 		AP_TRY(run_part(d, certify));
 	d->out->search.certificate = d->chosen.choice.certificate;
 	return is_stopped(d) ? AP_STOPPED : AP_OK;

@@ -38,6 +38,11 @@ struct ap_request {
 	bool certify; /* a second engine must confirm the answer (drive/certify.h) */
 	const int32_t *const *given; /* counts fixed beside the graph's pins, [node][factor]; it and its
 	                              * rows may be NULL */
+	const int32_t *const *keep; /* counts of an old plan to change little of, [node][factor];
+		rows NULL: it
+	                             * has no such operator; NULL: there is none */
+	const char *keep_file; /* of that plan */
+	double keep_within; /* of the best step, of 1 */
 	uint32_t nsetting; /* echoed in the plan */
 	const struct ap_setting *setting;
 };

@@ -289,6 +289,17 @@ struct ap_plan {
 		const char *text; /* "pin layer1*=[8,1],[1,8]" */
 		double without_s; /* step of what is found without it; 0: not looked for */
 	} *rule;
+	const struct ap_plan_kept { /* what an old plan had to do with it */
+		uint32_t of, changes; /* operators that the old plan has, too; those cut otherwise now */
+		uint32_t least; /* no plan whose sum is within the tolerance changes fewer; 0: none need be,
+		                   or nothing is known */
+		double within; /* the tolerance, of 1 */
+		double best_step_s; /* the best step found, */
+		uint32_t best_changes; /* and what its plan changes */
+		double old_step_s; /* of the old plan, priced anew; INFINITY: it is no plan, or does not
+				      fit */
+		const char *file; /* of the old plan */
+	} *kept; /* NULL: none was to be kept */
 	const char *hint; /* what other settings would gain, for people; NULL: not known */
 	uint32_t nbaseline;
 	const struct ap_baseline *baseline;

@@ -908,6 +908,27 @@ static double rule_cost(const struct ap_plan *p, const struct ap_plan_rule *r)
 	return more > 0 ? more : 0;
 }
 
+/* What an old plan had to do with it. */
+static void add_kept(struct ap_str *out, const struct ap_plan_kept *k)
+{
+	char best[32], old[32];
+
+	if (!k)
+		return;
+	line(out, "kept", "%" PRIu32 " of %" PRIu32 " operators of %s are cut otherwise, within %g %% "
+		"of a step of %s "
+		"whose plan changes %" PRIu32, k->changes, k->of, k->file, 100 * k->within,
+		ap_format_seconds(k->best_step_s, best), k->best_changes);
+	if (k->changes == 0)
+		return;
+	if (k->least)
+		line(out, "", "no plan whose sum is within that changes fewer than %" PRIu32, k->least);
+	if (isfinite(k->old_step_s))
+		line(out, "", "the old plan takes %s here", ap_format_seconds(k->old_step_s, old));
+	else
+		line(out, "", "the old plan is none here, or does not fit");
+}
+
 static void add_rules(struct ap_str *out, const struct ap_plan *p)
 {
 	if (p->nrule)
@@ -947,6 +968,7 @@ void ap_emit_summary(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	add_memory(out, p);
 	ap_summary_route(out, p);
 	add_baselines(out, p);
+	add_kept(out, p->kept);
 	line(out, "checkpoint",
 		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
 		pinned, p->graph->nnode - pinned);
@@ -1049,6 +1071,18 @@ void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries,
 	}
 	ap_plan_write_baselines(&pw);
 	write_top(&pw);
+	if (p->kept) {
+		ap_jw_kobj_flat(&pw.w, "kept");
+		ap_jw_kstr(&pw.w, "file", p->kept->file);
+		ap_jw_kint(&pw.w, "operators", p->kept->of);
+		ap_jw_kint(&pw.w, "changed", p->kept->changes);
+		ap_jw_kint(&pw.w, "least_changed", p->kept->least);
+		ap_jw_knum(&pw.w, "within", p->kept->within);
+		ap_jw_knum(&pw.w, "best_step_time_s", p->kept->best_step_s);
+		ap_jw_kint(&pw.w, "best_changed", p->kept->best_changes);
+		ap_jw_knum(&pw.w, "old_step_time_s", p->kept->old_step_s);
+		ap_jw_end(&pw.w);
+	}
 	if (p->nrule)
 		ap_jw_karr(&pw.w, "rules");
 	for (uint32_t i = 0; i < p->nrule; i++) {

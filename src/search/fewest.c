@@ -13,7 +13,8 @@ static int64_t quanta(const struct ap_problem *p, double cost)
 }
 
 /* Nodes in terms of changes, whose memory is their cost, or the other way round. */
-static const struct ap_pnode *turned_nodes(struct ap_ctx *ctx, const struct ap_problem *p, const uint32_t *old,
+static const struct ap_pnode *turned_nodes(struct ap_ctx *ctx, const struct ap_problem *p,
+	const uint32_t *old,
 	bool by_changes)
 {
 	struct ap_pnode *node = AP_NEW_N(ctx->arena, struct ap_pnode, p->n);
