@@ -29,13 +29,14 @@ struct telling {
 	struct ap_alternatives_report *out;
 };
 
-/* Takes the charge by which the plan loses least against the optimum; of equal ones the first. */
+/* Takes the charge by which the plan loses least against the optimum; of equal ones the first. Searches
+ * within the memory know the usual one. */
 static bool choose_charge(struct telling *x)
 {
 	const bool *none = AP_NEW_N(x->ctx->scratch, bool, x->t->graph->nnode);
 	double least = INFINITY;
 
-	for (int k = 0; k < AP_CHARGE_COUNT; k++) {
+	for (int k = 0; k < (x->job->prove ? AP_CHARGE_USUAL + 1 : AP_CHARGE_COUNT); k++) {
 		struct ap_problem p = ap_charged_problem(x->ctx, x->t, (enum ap_charge)k);
 		double plan_s = ap_charged_objective_s(x->job->plan, (enum ap_charge)k), loss;
 
@@ -77,6 +78,40 @@ static void solve_with(struct telling *x, ap_id node, uint32_t candidate, struct
 		ap_engine_solve_within(x->ctx, ap_engine_of_parts(), &x->p, domain, &budget, c);
 	x->out->work += c->work;
 	ap_arena_release(x->ctx->scratch, mark);
+}
+
+static bool fits(const struct telling *x, const uint32_t *pick)
+{
+	return ap_fit_need_bytes(x->ctx, x->t, pick) <= ap_choose_limit_bytes(x->job->rq);
+}
+
+static int64_t most_of(const int64_t *memory, size_t n)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; memory && i < n; i++)
+		most = memory[i] > most ? memory[i] : most;
+	return most;
+}
+
+/* Is there memory for any plan at all? O(table). */
+static bool is_roomy(const struct telling *x)
+{
+	const struct ap_problem *p = &x->p;
+	int64_t left = ap_choose_limit_bytes(x->job->rq), temporary = 0;
+
+	for (uint32_t i = 0; i < p->n && left >= 0; i++) {
+		int64_t own = most_of(x->t->cls[x->t->class_of[i]].temporary, p->node[i].k);
+
+		left -= most_of(p->node[i].memory, p->node[i].k);
+		temporary = own > temporary ? own : temporary;
+	}
+	for (uint32_t e = 0; e < p->nedge && left >= 0; e++) {
+		const struct ap_pmatrix *m = &p->matrix[p->edge[e].matrix];
+
+		left -= most_of(m->memory, (size_t)m->rows * m->cols);
+	}
+	return left >= temporary;
 }
 
 static bool same_counts(const struct telling *x, ap_id node, const int32_t *a, const int32_t *b)
@@ -146,13 +181,14 @@ static enum ap_status tell_steps(struct telling *x, ap_id node, uint32_t candida
 		return AP_STOPPED;
 	if (ap_choice_any(&c)) {
 		assert(c.outcome != AP_OUT_OPTIMAL || c.cost == a->sum_s);
+		a->exact = a->exact || (c.outcome == AP_OUT_OPTIMAL && fits(x, c.pick));
 		simulate(x, ap_chosen_counts(x->ctx, x->t, c.pick), a);
 	}
 	memcpy(alone, x->counts, x->t->graph->nnode * sizeof *alone);
 	alone[node] = a->count;
 	if (!ap_plan_conflict(&quiet, x->t->graph, x->job->rq->machine->ndev, alone, &at))
 		simulate(x, alone, a);
-	return x->out->binds && x->job->prove ? search_within(x, node, a) : AP_OK;
+	return !a->exact && x->job->prove ? search_within(x, node, a) : AP_OK;
 }
 
 struct ranked {
@@ -171,7 +207,7 @@ static int by_sum(const void *a, const void *b)
 	return (x->candidate > y->candidate) - (x->candidate < y->candidate);
 }
 
-static enum ap_status tell_node(struct telling *x, ap_id node, struct ap_alternatives *out)
+static enum ap_status tell_node(struct telling *x, ap_id node, bool roomy, struct ap_alternatives *out)
 {
 	const struct ap_pnode *pn = &x->p.node[node];
 	struct ranked *r = AP_NEW_N(x->ctx->scratch, struct ranked, pn->k);
@@ -182,7 +218,7 @@ static enum ap_status tell_node(struct telling *x, ap_id node, struct ap_alterna
 		const int32_t *count = ap_table_counts(x->t, node, c);
 
 		r[c] = (struct ranked){.candidate = c, .a = {.count = count, .own_s = pn->cost[c],
-			.sum_s = x->m.of[node][c], .exact = !x->out->binds,
+			.sum_s = x->m.of[node][c], .exact = roomy || x->m.of[node][c] == INFINITY,
 			.taken = same_counts(x, node, count, x->counts[node])}};
 	}
 	qsort(r, pn->k, sizeof *r, by_sum);
@@ -191,7 +227,6 @@ static enum ap_status tell_node(struct telling *x, ap_id node, struct ap_alterna
 		struct ap_alternative *a = &r[i].a;
 
 		if (a->taken) {
-			out->taken = i;
 			a->step_s = x->job->plan->prediction.step_time_s;
 			a->memory_bytes = x->job->plan->prediction.memory.total;
 			a->fits = a->memory_bytes <= x->job->rq->capacity_bytes;
@@ -199,26 +234,29 @@ static enum ap_status tell_node(struct telling *x, ap_id node, struct ap_alterna
 			AP_TRY(tell_steps(x, node, r[i].candidate, a));
 			simulated++;
 		}
-		v[i] = *a;
+	}
+	qsort(r, pn->k, sizeof *r, by_sum); /* those that were proven may be more */
+	for (uint32_t i = 0; i < pn->k; i++) {
+		v[i] = r[i].a;
+		out->taken = v[i].taken ? i : out->taken;
 	}
 	return AP_OK;
 }
 
 static enum ap_status tell_all(struct telling *x)
 {
-	const struct ap_request *rq = x->job->rq;
 	struct ap_alternatives *of = AP_NEW_N(x->ctx->arena, struct ap_alternatives, x->t->graph->nnode);
+	bool roomy = is_roomy(x);
 	struct ap_choice c;
 
 	solve_with(x, AP_NONE, 0, &c);
-	x->out->binds = ap_choice_any(&c) &&
-		ap_fit_need_bytes(x->ctx, x->t, c.pick) > ap_choose_limit_bytes(rq);
+	x->out->binds = ap_choice_any(&c) && !fits(x, c.pick);
 	for (ap_id i = 0; i < x->t->graph->nnode; i++) {
 		struct ap_mark mark = ap_arena_mark(x->ctx->scratch);
 
 		if (!x->job->wanted[i])
 			continue;
-		AP_TRY(tell_node(x, i, &of[x->out->n++]));
+		AP_TRY(tell_node(x, i, roomy, &of[x->out->n++]));
 		ap_arena_release(x->ctx->scratch, mark);
 	}
 	x->out->of = of;

@@ -14,7 +14,7 @@ struct ap_alternative { /* a cut of an operator */
 	bool taken; /* the plan's */
 	double own_s; /* the operator's own share of the sum */
 	double sum_s; /* least objective of all plans that have this cut; INFINITY: none can have it */
-	bool exact; /* such a plan exists: else sum_s is a bound, as of plans that need not fit the memory */
+	bool exact; /* such a plan exists and fits the memory: else sum_s is a bound */
 	double step_s; /* simulated, of the fastest plan with it that was made; 0: none was made */
 	int64_t memory_bytes; /* of that plan */
 	bool fits;
@@ -34,7 +34,8 @@ struct ap_alternatives_job {
 	const struct ap_plan *plan; /* of rq's graph */
 	const bool *wanted; /* [nnode] */
 	uint32_t nsimulated; /* so many of the nearest cuts of each operator are simulated */
-	bool prove; /* where memory binds, these are searched within it */
+	bool prove; /* those whose best plan does not fit are searched within the memory; by the usual
+	               objective, whatever the plan is near to */
 };
 
 struct ap_alternatives_report {
@@ -42,7 +43,7 @@ struct ap_alternatives_report {
 	enum ap_charge charge; /* the objective of the solve in which the plan was nearest to the best */
 	double least_s; /* the optimum by that, without regard to memory */
 	double plan_s; /* the plan by that */
-	bool binds; /* that optimum does not fit the memory: sums are bounds where they are not proven */
+	bool binds; /* that optimum does not fit the memory */
 	uint32_t n;
 	const struct ap_alternatives *of; /* [n] of the wanted operators, in the graph's order */
 	uint64_t work;

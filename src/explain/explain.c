@@ -515,6 +515,7 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 	const struct ap_bound *b = &x->plan->graph->node[node].bound;
 	double step_s = x->plan->prediction.step_time_s, own_s;
 	uint32_t shown = 0;
+	bool bounds = false;
 
 	ap_sheet_block(x->sheet, "alternatives", ap_arena_printf(x->ctx->arena,
 		"other cuts, by the objective%s, and "
@@ -534,6 +535,7 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 		if (shown >= MOST_CUTS && !v->taken)
 			continue;
 		shown++;
+		bounds |= !v->exact;
 		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, v->count, x->plan->machine->ndev));
 		ap_sheet_cell(x->sheet, v->sum_s);
 		ap_sheet_cell(x->sheet, v->sum_s / taken_s(a) - 1);
@@ -556,10 +558,10 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 	ap_sheet_remark(x->sheet, "step: simulated, of the faster of that plan and the plan with "
 		"nothing but this "
 		"operator changed; changed: operators that it cuts otherwise.");
-	if (r->binds)
-		ap_sheet_remark(x->sheet, "The memory binds: a sum that is not exact is a bound, no "
-		"plan that fits has "
-			"less; --prove searches within the memory.");
+	if (bounds)
+		ap_sheet_remark(x->sheet, "A sum that is not exact is a bound: no plan that fits the "
+		"memory has less. "
+			"--prove searches the nearest within the memory.");
 }
 
 /* Which numbers of parts a factor cannot have by itself, and why. */

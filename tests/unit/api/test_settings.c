@@ -55,6 +55,7 @@ START_TEST(values_that_are_taken)
 	static const struct {
 		const char *key, *given, *text, *json;
 	} rows[] = {
+		{"within", "0.5%", "0.5", "0.5"},
 		{"pipeline_stages", "4", "4", "4"},
 		{"pipeline_stages", "4..4", "4", "4"},
 		{"pipeline_stages", "16,1,2,4..6", "1,2,4..6,16", "[1,2,4,5,6,16]"},
@@ -133,7 +134,7 @@ START_TEST(values_that_are_refused)
 	refuse(&ctx, "max_step_time", "20", "expected a time above 0 with its unit, such as 300ms, 20s, 12h or 60d");
 	refuse(&ctx, "deadline", "0d", "expected a time");
 	refuse(&ctx, "headroom", "91", "expected a number from 0 to 90");
-	refuse(&ctx, "headroom", "5%", "expected a number from 0 to 90");
+	refuse(&ctx, "headroom", "5%%", "expected a number from 0 to 90");
 	ctx_destroy(&ctx);
 }
 END_TEST
