@@ -55,6 +55,9 @@ struct ap_sheet *ap_sheet_create(struct ap_ctx *ctx, const char *schema)
 }
 
 static const char *words(struct ap_sheet *s, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
+
+static const char *words(struct ap_sheet *s, const char *fmt, va_list ap)
 {
 	struct ap_str text;
 
