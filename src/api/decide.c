@@ -81,9 +81,12 @@ static bool is_same_mix(const struct ap_recompute_mix *a, const struct ap_recomp
 {
 	bool same = a->rule == b->rule;
 
-	for (int k = 0; k < AP_MIX_KINDS && same; k++)
-		same = a->kind[k] && b->kind[k] ? strcmp(a->kind[k], b->kind[k]) == 0
-			: a->kind[k] == b->kind[k];
+	for (int k = 0; k < 2 * AP_MIX_KINDS && same; k++) {
+		const char *x = a->kind[k / AP_MIX_KINDS][k % AP_MIX_KINDS];
+		const char *y = b->kind[k / AP_MIX_KINDS][k % AP_MIX_KINDS];
+
+		same = x && y ? strcmp(x, y) == 0 : x == y;
+	}
 	return same;
 }
 

@@ -120,7 +120,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	struct ap_layer_problem *out)
 {
 	struct ap_partition_degree *degree = AP_NEW(ctx->arena, struct ap_partition_degree);
-	const struct ap_recompute_mix *mix = &space->mix[point->mix];
+	const char *const *word = ap_decision_kinds(space, point);
 	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
 	const struct making m = {ctx, point, fold, fold->nkept};
 	struct ap_partition_shared shared = {INFINITY, INFINITY};
@@ -138,8 +138,8 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 		.capacity_bytes = capacity, .fixed_bytes = fixed,
 		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,
 		.least_at_ends = 1,
-		.kinds = mix->rule}};
-	for (int k = 0; k < AP_MIX_KINDS && mix->kind[k]; k++) {
+		.kinds = space->mix[point->mix].rule}};
+	for (int k = 0; k < AP_MIX_KINDS && word[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
 
 		if (!made->row)
@@ -150,7 +150,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 		kind[n] = (struct kind){ap_arena_memdup(ctx->arena, made->row,
 			(m.nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
 			made->context_bytes};
-		names[n++] = mix->kind[k];
+		names[n++] = word[k];
 		degree->send_s = fmin(degree->send_s, made->border.send_s);
 		degree->send_back_s = fmin(degree->send_back_s, made->border.send_back_s);
 		shared.send_s = fmin(shared.send_s, made->border.once_s);

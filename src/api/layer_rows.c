@@ -65,7 +65,7 @@ static struct ap_decision_point in_one_stage(const struct ap_layer_table *t,
 {
 	struct ap_decision_point one = {.pp = 1, .vpp = 1, .micro_batches = p->micro_batches, .dp = p->dp,
 		.tp = p->tp, .cp = p->cp, .ep = p->ep, .etp = p->etp, .sp = p->sp, .mbs = p->mbs,
-		.level = p->level, .shard = p->shard, .recompute = t->space->mix[p->mix].kind[kind]};
+		.level = p->level, .shard = p->shard, .recompute = ap_decision_kinds(t->space, p)[kind]};
 
 	while (ap_scheduler_at((size_t)one.scheduler) != ap_scheduler_find("1f1b"))
 		one.scheduler++;
@@ -82,7 +82,7 @@ enum { KEY = 13 };
 static void make_key(const struct ap_layer_table *t, const struct ap_decision_point *p, int kind,
 	int64_t key[KEY])
 {
-	const char *word = t->space->mix[p->mix].kind[kind];
+	const char *word = ap_decision_kinds(t->space, p)[kind];
 	const int64_t all[KEY] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs,
 		p->level, p->shard, scheduler_of(p)->splits, ap_map_get_str(t->words, word)};
 
@@ -91,13 +91,13 @@ static void make_key(const struct ap_layer_table *t, const struct ap_decision_po
 
 void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point)
 {
-	const struct ap_recompute_mix *mix = &t->space->mix[point->mix];
+	const char *const *kind = ap_decision_kinds(t->space, point);
 
-	for (int k = 0; k < AP_MIX_KINDS && mix->kind[k]; k++) {
+	for (int k = 0; k < AP_MIX_KINDS && kind[k]; k++) {
 		int64_t key[KEY];
 		bool fresh;
 
-		(void)ap_map_put_str(t->words, mix->kind[k], NULL);
+		(void)ap_map_put_str(t->words, kind[k], NULL);
 		make_key(t, point, k, key);
 		(void)ap_map_put(t->seen, key, sizeof key, &fresh);
 		if (fresh) {

@@ -138,18 +138,25 @@ int64_t ap_points_sequence(const struct ap_graph *g)
 	return most;
 }
 
-/* Can calls of cells and primitives mark all that the word means? */
-static bool is_sayable(struct ap_ctx *ctx, const struct ap_inputs *in, const char *word)
+/* What words of --recompute mean; false: they are no such words. */
+static bool read_words(const char *words, unsigned *what)
+{
+	const char *bad;
+	size_t len;
+
+	return ap_again_read(words, strlen(words), what, &bad, &len);
+}
+
+/* Can calls of cells and primitives mark all of this? */
+static bool is_sayable(struct ap_ctx *ctx, const struct ap_inputs *in, unsigned what)
 {
 	struct ap_step step = in->step;
 	const struct ap_plan plan = {.graph = in->graph, .step = &step};
 	const struct ap_bundle bundle = {.plan = &plan};
-	const char *bad;
-	size_t len;
 
+	step.recompute = what;
 	return in->request.route->executor != AP_EXECUTOR_MINDSPORE ||
-		!ap_again_read(word, strlen(word), &step.recompute, &bad, &len) ||
-		ap_bundle_recompute_rest(ctx, &bundle) == 0;
+		(ap_bundle_recompute_rest(ctx, &bundle) == 0 && ap_bundle_gather_rest(ctx, &bundle) == 0);
 }
 
 /* What --hybrid says of layers, "layers=7,8,8,7": from its key to the next one. */
@@ -183,36 +190,83 @@ static const char *undecided_keys(struct ap_ctx *ctx, const struct ap_hybrid_spa
 	return *text ? ap_arena_printf(ctx->arena, ",%s", text) : "";
 }
 
-/* The mixes that given kinds leave: those of the language with these kinds alone, or one of each text that is
- * more than a word. */
+/* Is all that one kind means meant by the other? Full means all. */
+static bool is_within(unsigned one, unsigned other)
+{
+	return (other & AP_RECOMPUTE_FULL) || !(one & ~other);
+}
+
+/* Adds a mix of the given words that, with word `first`, make a chain, each with all that the ones before it
+ * mean: what[n]; met: those that are in a mix. */
+static void mix_chain(const char *const *kind, const unsigned *what, size_t n, size_t first, bool *met,
+	struct ap_recompute_mix *to)
+{
+	size_t at[AP_MIX_KINDS] = {first}, len = 1;
+
+	for (size_t m = 0; m < n && len < AP_MIX_KINDS; m++) {
+		size_t place = 0, k = 0;
+
+		while (k < len && what[at[k]] != what[m] &&
+			(is_within(what[at[k]], what[m]) || is_within(what[m], what[at[k]])))
+			k++;
+		if (k < len)
+			continue;
+		while (place < len && is_within(what[at[place]], what[m]))
+			place++;
+		memmove(&at[place + 1], &at[place], (len++ - place) * sizeof *at);
+		at[place] = m;
+	}
+	*to = (struct ap_recompute_mix){.rule = AP_KINDS_LIST};
+	for (size_t k = 0; k < len; k++) {
+		to->kind[0][k] = to->kind[1][k] = kind[at[k]];
+		met[at[k]] = true;
+	}
+}
+
+/* The mixes that given kinds leave: of a language with lists, those of words of which each has all that the
+ * ones before it mean; else those of the language with these kinds alone; and one of each text that is in none
+ * of these. */
 static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, struct ap_decision_space *s)
 {
 	const struct ap_recompute_mix *said = s->language->mix;
 	struct ap_recompute_mix *mix = AP_NEW_N(ctx->arena, struct ap_recompute_mix, n + AP_MIXES);
+	const char **word = AP_NEW_N(ctx->scratch, const char *, n);
+	unsigned *what = AP_NEW_N(ctx->scratch, unsigned, n);
 	bool *met = AP_NEW_N(ctx->scratch, bool, n);
+	size_t nword = 0;
 
-	for (size_t i = 0; i < AP_MIXES && said[i].kind[0]; i++) {
+	for (size_t m = 0; m < n && said[0].rule == AP_KINDS_LIST; m++)
+		if (read_words(kind[m], &what[nword]))
+			word[nword++] = kind[m];
+	for (size_t m = 0; m < nword; m++)
+		if (!met[m])
+			mix_chain(word, what, nword, m, met, &mix[s->nmix++]);
+	for (size_t i = 0; i < AP_MIXES && said[i].kind[0][0] && said[0].rule != AP_KINDS_LIST; i++) {
 		struct ap_recompute_mix *to = &mix[s->nmix];
 		size_t k = 0;
 
-		for (size_t j = 0; j < AP_MIX_KINDS && said[i].kind[j]; j++)
+		for (size_t j = 0; j < AP_MIX_KINDS && said[i].kind[0][j]; j++)
 			for (size_t m = 0; m < n; m++)
-				if (strcmp(said[i].kind[j], kind[m]) == 0) {
-					to->kind[k++] = said[i].kind[j];
+				if (strcmp(said[i].kind[0][j], kind[m]) == 0) {
+					to->kind[0][k] = to->kind[1][k] = said[i].kind[0][j];
+					k++;
 					met[m] = true;
 				}
 		to->rule = said[i].rule;
 		s->nmix += k > 0;
 	}
-	for (size_t m = 0; m < n; m++)
-		if (!met[m]) {
-			s->by_layer = s->by_layer && !strpbrk(kind[m], ":,");
-			mix[s->nmix++] = (struct ap_recompute_mix){{kind[m]}, AP_KINDS_UNIFORM};
-		}
+	for (size_t m = 0; m < n; m++) {
+		bool listed = said[0].rule == AP_KINDS_LIST && read_words(kind[m], &what[0]);
+
+		if (listed || (said[0].rule != AP_KINDS_LIST && met[m]))
+			continue;
+		s->by_layer = s->by_layer && !strpbrk(kind[m], ":,");
+		mix[s->nmix++] = (struct ap_recompute_mix){{{kind[m]}, {kind[m]}}, AP_KINDS_UNIFORM};
+	}
 	s->mix = mix;
 }
 
-/* Operators that the word marks. */
+/* Operators that words mark, or whose operands are gathered again by them. */
 static uint32_t count_marked(struct ap_ctx *ctx, const struct ap_inputs *in, unsigned what)
 {
 	struct ap_again *mark = AP_NEW_N(ctx->scratch, struct ap_again, in->graph->nnode);
@@ -222,7 +276,7 @@ static uint32_t count_marked(struct ap_ctx *ctx, const struct ap_inputs *in, uns
 	step.recompute = what;
 	ap_recompute_mark(ctx, in->graph, &step, mark);
 	for (ap_id i = 0; i < in->graph->nnode; i++)
-		n += mark[i].group != AP_NONE;
+		n += mark[i].group != AP_NONE || mark[i].gathers != AP_NONE;
 	return n;
 }
 
@@ -261,6 +315,29 @@ static size_t find_modules(struct ap_ctx *ctx, const struct ap_inputs *in,
 	return nset;
 }
 
+/* The kinds of a list without words that mark nothing beside those before them, or cannot be said; without
+ * kinds that mean no more than the one before. */
+static void find_listed(struct ap_ctx *ctx, const struct ap_inputs *in, bool free, const char *const *said,
+	const char **to)
+{
+	unsigned have = 0;
+	size_t n = 0;
+
+	for (size_t k = 0; k < AP_MIX_KINDS && said[k]; k++) {
+		unsigned what, before = have;
+		bool good = read_words(said[k], &what);
+
+		assert(good);
+		(void)good;
+		for (unsigned bit = 1; bit <= what; bit <<= 1)
+			if ((what & bit & ~have) && count_marked(ctx, in, have | bit) > count_marked(ctx, in, have) &&
+				(free || is_sayable(ctx, in, (bit & AP_RECOMPUTE_FULL ? 0 : have) | bit)))
+				have = bit & AP_RECOMPUTE_FULL ? bit : have | bit;
+		if (n == 0 || have != before)
+			to[n++] = ap_again_text(ctx->arena, have);
+	}
+}
+
 /* What the executor can be told that layers of this graph recompute; free: whatever the graph marks. */
 static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, bool free, struct ap_decision_space *s)
 {
@@ -269,17 +346,15 @@ static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, bool free
 	const char *set[AP_MODULES];
 	size_t nset = find_modules(ctx, in, s->language, set);
 
-	for (size_t i = 0; i < AP_MIXES && said[i].kind[0]; i++) {
-		size_t n = 0;
-
-		for (size_t k = 0; k < AP_MIX_KINDS && said[i].kind[k]; k++)
-			if (free || is_sayable(ctx, in, said[i].kind[k]))
-				mix[s->nmix].kind[n++] = said[i].kind[k];
-		mix[s->nmix].rule = said[i].rule;
-		s->nmix += n > 0;
+	for (size_t i = 0; i < AP_MIXES && said[i].kind[0][0]; i++, s->nmix++) {
+		mix[s->nmix] = said[i];
+		for (int sums = 0; sums < 2 && said[i].rule == AP_KINDS_LIST; sums++) {
+			memset(mix[s->nmix].kind[sums], 0, sizeof mix[s->nmix].kind[sums]);
+			find_listed(ctx, in, free, said[i].kind[sums], mix[s->nmix].kind[sums]);
+		}
 	}
 	for (size_t i = 0; i < nset; i++)
-		mix[s->nmix++] = (struct ap_recompute_mix){{set[i]}, AP_KINDS_UNIFORM};
+		mix[s->nmix++] = (struct ap_recompute_mix){{{set[i]}, {set[i]}}, AP_KINDS_UNIFORM};
 	s->mix = mix;
 }
 
@@ -356,7 +431,7 @@ void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_i
 
 const char *ap_points_recompute(const struct ap_decision_space *s, const struct ap_decision_point *p)
 {
-	return p->recompute ? p->recompute : s->mix[p->mix].kind[p->kind < 0 ? 0 : p->kind];
+	return p->recompute ? p->recompute : ap_decision_kinds(s, p)[p->kind < 0 ? 0 : p->kind];
 }
 
 void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,

@@ -7,10 +7,18 @@
 #include "base/arena.h"
 #include "base/vec.h"
 
+#define EITHER(...) {{__VA_ARGS__}, {__VA_ARGS__}}
 /* SelectiveAC, FullAC. */
-#define ALIKE {{{"none"}, AP_KINDS_UNIFORM}, {{"products/2"}, AP_KINDS_UNIFORM}, {{"full"}, AP_KINDS_UNIFORM}}
-#define LISTS {{{"none", "selective", "full"}, AP_KINDS_LIST}}
-#define BLOCK {{{"none", "full"}, AP_KINDS_UNIFORM}} /* modules: all or none */
+#define ALIKE {{EITHER("none"), AP_KINDS_UNIFORM}, {EITHER("products/2"), AP_KINDS_UNIFORM}, \
+	{EITHER("full"), AP_KINDS_UNIFORM}}
+/* Lists count from a part's first layer on, so each kind has all words of those before it: what saves the most
+ * bytes in a second comes first. What a norm gives is gathered where sums are dealt, and again if that is
+ * made again. */
+#define LISTS {{{ \
+	{"none", "activation", "layernorm+activation", "selective+layernorm+activation", "full"}, \
+	{"none", "activation", "selective+activation", "selective+communication+activation", \
+		"selective+communication+layernorm+activation", "full"}}, AP_KINDS_LIST}}
+#define BLOCK {{EITHER("none", "full"), AP_KINDS_UNIFORM}} /* modules: all or none */
 #define MODULES_OF_ITS_OWN {"selective", "layernorm+activation"}
 #define MODULES {"selective", "layernorm+moe_act"}
 #define TURNS {"1f1b", "interleaved"}

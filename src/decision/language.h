@@ -9,13 +9,15 @@
 #include "base/ctx.h"
 #include "partition/partition.h"
 
-#define AP_MIX_KINDS 4
+#define AP_MIX_KINDS 8
 #define AP_MIXES 4
 #define AP_MODULES 2
 
 /* Kinds of recomputation, as --recompute takes them, that layers of one plan may have. */
 struct ap_recompute_mix {
-	const char *kind[AP_MIX_KINDS]; /* the least first, NULL-terminated unless full */
+	const char *kind[2][AP_MIX_KINDS]; /* where sums are whole, and where they are dealt (sp): the least
+	                                      first, NULL-terminated unless full; in a list each means all
+	                                      that those before it mean */
 	enum ap_partition_kinds rule; /* of several */
 };
 

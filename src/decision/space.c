@@ -61,6 +61,11 @@ static bool runs(const struct ap_decision_space *s, size_t row, const struct ap_
 	return !sched->refuses((int32_t)p->pp, (int32_t)p->vpp, p->micro_batches);
 }
 
+const char *const *ap_decision_kinds(const struct ap_decision_space *s, const struct ap_decision_point *p)
+{
+	return s->mix[p->mix].kind[p->sp];
+}
+
 int64_t ap_decision_dealt(const struct ap_decision_point *p)
 {
 	int64_t all = p->dp * p->cp;
@@ -131,6 +136,8 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 						p->ep = eps.v[x];
 						p->etp = whole ? 1 : p->tp;
 						p->sp = sp;
+						if (p->kind >= 0 && !ap_decision_kinds(s, p)[p->kind])
+							continue;
 						if (!may_be(&s->etp, p->etp) || !may_be(&s->sp, sp) ||
 							(sp && !s->language->sums) ||
 							(s->language->experts_by_sequence && s->experts &&
@@ -152,7 +159,7 @@ static void each_kind(const struct emitting *e, struct ap_decision_point *p)
 	for (p->kind = whole ? 0 : -1; p->kind < (whole ? AP_MIX_KINDS : 0); p->kind++) {
 		struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
 
-		if (whole && !mix->kind[p->kind])
+		if (whole && !mix->kind[0][p->kind] && !mix->kind[1][p->kind])
 			break;
 		each_degree(e, p);
 		ap_arena_release(e->ctx->scratch, mark);

@@ -63,6 +63,9 @@ struct ap_decision_point {
 void ap_decision_each(struct ap_ctx *ctx, const struct ap_decision_space *s,
 	void (*emit)(void *user, const struct ap_decision_point *p), void *user);
 
+/* The kinds of recomputation of a point's mix, AP_MIX_KINDS, NULL-terminated unless full. */
+const char *const *ap_decision_kinds(const struct ap_decision_space *s, const struct ap_decision_point *p);
+
 /* Ranks that a parameter is dealt to, where parameters are dealt. */
 int64_t ap_decision_dealt(const struct ap_decision_point *p);
 

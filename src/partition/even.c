@@ -9,7 +9,6 @@
 #include "partition/replay.h"
 #include "pipeline/schedule.h"
 
-enum { MOST_STEPS = 64 }; /* of a number of layers, where all choices are tried */
 #define TICK_S 0x1p-30 /* of the replay, unless a step takes more than 2^60 of these */
 
 struct sums { /* of layers */
@@ -25,6 +24,8 @@ struct evening {
 	int64_t nfirst, nbody, nlayer;
 	double tick_s;
 	const struct ap_partition_row **row; /* [nlayer] by kind */
+	const int64_t *alike; /* [nlayer] layers from one on that have its row */
+	const int32_t *part; /* [nstage][nsegment] */
 	int64_t *count; /* [npart] of the body */
 	int64_t *first; /* [npart + 1] */
 	int64_t *number; /* [nstage][nkind] layers of a stage in each kind; of kind 0: the rest */
@@ -41,67 +42,85 @@ static uint32_t kind_of(const struct evening *e, int64_t layer, uint32_t kind)
 	return kind;
 }
 
-/* Layers in kind k of a segment, of those of its stage: each has its share, earlier ones what is left. */
-static int64_t share_of(const struct evening *e, int32_t stage, int32_t segment, const int64_t *number,
-	uint32_t k)
+/* Layers of a segment in each kind, [nkind], of those of its stage: each has its share, earlier ones what is
+ * left. Of kind 0: the rest. */
+static void deal(const struct evening *e, int32_t stage, int32_t segment, const int64_t *number,
+	int64_t *share)
 {
-	int64_t all = 0, before = 0, n;
+	const int32_t *part = &e->part[(size_t)stage * (size_t)e->p->nsegment];
+	int64_t all = 0, before = 0, n = e->count[part[segment]], left = n;
 
-	if (e->p->kinds == AP_KINDS_UNIFORM)
-		return number[k];
 	for (int32_t c = 0; c < e->p->nsegment; c++) {
-		n = e->count[ap_schedule_part(e->p->scheduler, e->p->nstage, stage, c)];
-		all += n;
-		before += c < segment ? n : 0;
+		all += e->count[part[c]];
+		before += c < segment ? e->count[part[c]] : 0;
 	}
-	n = e->count[ap_schedule_part(e->p->scheduler, e->p->nstage, stage, segment)];
-	return all ? (number[k] * (before + n) + all - 1) / all - (number[k] * before + all - 1) / all : 0;
+	for (uint32_t k = e->p->nkind; k-- > 1;) {
+		share[k] = e->p->kinds == AP_KINDS_UNIFORM ? number[k]
+			: all ? (number[k] * (before + n) + all - 1) / all - (number[k] * before + all - 1) / all : 0;
+		share[k] = share[k] < left ? share[k] : left;
+		left -= share[k];
+	}
+	share[0] = left;
+}
+
+/* Adds up layers from..to - 1, in a kind as far as they have it. */
+static void add_layers(const struct evening *e, int64_t from, int64_t to, uint32_t kind, struct sums *s,
+	double t[AP_TIMES])
+{
+	for (int64_t i = from, n; i < to; i += n) {
+		const struct ap_partition_row *r = &e->row[i][kind_of(e, i, kind)];
+		double times;
+
+		n = e->alike[i] < to - i ? e->alike[i] : to - i;
+		times = (double)n;
+		t[AP_TIME_FORWARD] += times * r->forward_s;
+		t[AP_TIME_BACKWARD] += times * r->backward_s;
+		t[AP_TIME_WEIGHT] += e->p->scheduler->splits ? times * r->weight_s : 0;
+		t[AP_TIME_BESIDE] += times * r->beside_s;
+		t[AP_TIME_EXCHANGE] += times * r->exchange_s;
+		t[AP_TIME_SLOWED] += times * r->slowed_s;
+		t[AP_TIME_UPDATE] += times * r->update_s;
+		s->kept += n * r->kept_bytes;
+		s->late += n * r->late_bytes;
+		s->weights += n * r->weights_bytes;
+		s->temporary = r->temporary_bytes > s->temporary ? r->temporary_bytes : s->temporary;
+	}
 }
 
 /* Adds up a part's layers; kind: [nlayer] is filled for them unless it is NULL. */
 static void add_part(const struct evening *e, int32_t stage, int32_t segment, const int64_t *number,
 	struct sums *s, struct ap_ticks *ticks, uint32_t *kind)
 {
-	int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, stage, segment);
-	int64_t from = e->nfirst + e->first[q], to = e->nfirst + e->first[q + 1];
-	uint32_t k = e->p->nkind - 1;
-	int64_t left = k > 0 ? share_of(e, stage, segment, number, k) : 0;
+	int32_t q = e->part[stage * e->p->nsegment + segment];
+	int64_t at = e->nfirst + e->first[q], *share = AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind);
 	double t[AP_TIMES] = {0};
 
-	for (int64_t i = q == 0 ? 0 : from; i < (q + 1 == e->npart ? e->nlayer : to); i++) {
-		uint32_t of = kind_of(e, i, 0);
-		const struct ap_partition_row *r;
-
-		if (i >= from && i < to) {
-			while (k > 0 && left <= 0)
-				left = --k > 0 ? share_of(e, stage, segment, number, k) : 0;
-			left -= k > 0;
-			of = kind_of(e, i, k);
-		}
-		if (kind)
-			kind[i] = of;
-		r = &e->row[i][of];
-		t[AP_TIME_FORWARD] += r->forward_s;
-		t[AP_TIME_BACKWARD] += r->backward_s;
-		t[AP_TIME_WEIGHT] += e->p->scheduler->splits ? r->weight_s : 0;
-		t[AP_TIME_BESIDE] += r->beside_s;
-		t[AP_TIME_EXCHANGE] += r->exchange_s;
-		t[AP_TIME_SLOWED] += r->slowed_s;
-		t[AP_TIME_UPDATE] += r->update_s;
-		s->kept += r->kept_bytes;
-		s->late += r->late_bytes;
-		s->weights += r->weights_bytes;
-		s->temporary = r->temporary_bytes > s->temporary ? r->temporary_bytes : s->temporary;
-	}
+	deal(e, stage, segment, number, share);
+	if (q == 0)
+		add_layers(e, 0, at, 0, s, t);
+	for (uint32_t k = e->p->nkind; k-- > 0; at += share[k])
+		add_layers(e, at, at + share[k], k, s, t);
+	if (q + 1 == e->npart)
+		add_layers(e, at, e->nlayer, 0, s, t);
 	s->time_s += t[AP_TIME_FORWARD] + t[AP_TIME_BACKWARD] + t[AP_TIME_WEIGHT];
 	if (e->p->objective == AP_OBJECTIVE_STEP)
 		s->time_s += fmax(0, t[AP_TIME_BESIDE] - t[e->p->scheduler->splits ? AP_TIME_WEIGHT
 			: AP_TIME_BACKWARD]);
 	for (int i = 0; ticks && i < AP_TIMES; i++)
 		ticks[q].t[i] = (int64_t)(t[i] / e->tick_s);
+	if (!kind)
+		return;
+	for (int64_t i = 0; q == 0 && i < e->nfirst; i++)
+		kind[i] = kind_of(e, i, 0);
+	at = e->nfirst + e->first[q];
+	for (uint32_t k = e->p->nkind; k-- > 0;)
+		for (int64_t i = 0; i < share[k]; i++, at++)
+			kind[at] = kind_of(e, at, k);
+	for (int64_t i = at; q + 1 == e->npart && i < e->nlayer; i++)
+		kind[i] = kind_of(e, i, 0);
 }
 
-/* Time and bytes of a stage with so many layers in each kind. */
+/* Time and bytes of a stage with so many layers in each kind. O(parts of the stage * (kinds + runs)). */
 static double weigh(const struct evening *e, int32_t stage, const int64_t *number, int64_t *bytes)
 {
 	const struct ap_instants *x = &e->pipe.instants[stage];
@@ -135,90 +154,96 @@ static int64_t stage_layers(const struct evening *e, int32_t stage)
 	int64_t n = 0;
 
 	for (int32_t c = 0; c < e->p->nsegment; c++)
-		n += e->count[ap_schedule_part(e->p->scheduler, e->p->nstage, stage, c)];
+		n += e->count[e->part[stage * e->p->nsegment + c]];
 	return n;
 }
 
-/* The next choice of how many layers take each kind but the first, of at most n; false: that was the last. */
-static bool next_choice(const struct evening *e, int64_t n, int64_t *number)
-{
-	int64_t step = n / MOST_STEPS + 1, sum = 0;
+struct choosing { /* kinds of one stage, or of all */
+	const struct evening *e;
+	int32_t stage; /* -1: of all, alike */
+	int64_t *number, *best; /* [nkind] tried, and the quickest so far */
+	double best_s;
+};
 
-	for (uint32_t k = 1; k < e->p->nkind; k++)
-		sum += number[k];
-	for (uint32_t k = 1; k < e->p->nkind; k++) {
-		if (sum < n) {
-			number[k] += sum + step <= n ? step : n - sum;
-			return true;
-		}
-		sum -= number[k];
-		number[k] = 0;
-	}
-	return false;
-}
-
-/* Are all layers of the first kind, which is the quickest? */
-static bool is_least(const struct evening *e, const int64_t *number)
+/* Does what is tried fit? Keeps it if it is quicker than all before. */
+static bool try_numbers(struct choosing *x)
 {
-	for (uint32_t k = 1; k < e->p->nkind; k++)
-		if (number[k])
+	const struct evening *e = x->e;
+	double time_s = 0;
+
+	for (int32_t s = x->stage < 0 ? 0 : x->stage; s < (x->stage < 0 ? e->p->nstage : x->stage + 1); s++) {
+		int64_t bytes;
+
+		time_s = fmax(time_s, weigh(e, s, x->number, &bytes));
+		if (bytes > e->p->capacity_bytes[s])
 			return false;
+	}
+	if (time_s < x->best_s) {
+		x->best_s = time_s;
+		memcpy(x->best, x->number, e->p->nkind * sizeof *x->best);
+	}
 	return true;
 }
 
-/* The quickest kinds of a stage that fit; false: none do. */
-static bool choose_stage(const struct evening *e, int32_t stage)
+/* Of n layers, as few in kind b as fit, all others in kind a; then the last one of them in each kind between,
+ * which may do as well. */
+static void try_pair(struct choosing *x, uint32_t a, uint32_t b, int64_t n)
 {
-	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
-	int64_t *number = AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), n = stage_layers(e, stage);
-	int64_t *best = &e->number[(size_t)stage * e->p->nkind];
-	double least_s = INFINITY;
+	int64_t low = 0, high = n; /* more than low are needed, high do */
 
-	do {
-		int64_t bytes;
-		double time_s = weigh(e, stage, number, &bytes);
+	memset(x->number, 0, x->e->p->nkind * sizeof *x->number);
+	x->number[a] = a ? n : 0;
+	if (b == 0 || try_numbers(x))
+		return;
+	x->number[a] = 0;
+	x->number[b] = n;
+	if (!try_numbers(x))
+		return;
+	while (high - low > 1) {
+		int64_t middle = low + (high - low) / 2;
 
-		if (bytes <= e->p->capacity_bytes[stage] && time_s < least_s) {
-			least_s = time_s;
-			memcpy(best, number, e->p->nkind * sizeof *best);
-			if (is_least(e, number))
-				break;
-		}
-	} while (next_choice(e, n, number));
-	ap_arena_release(e->ctx->scratch, mark);
-	return least_s < INFINITY;
+		x->number[b] = middle;
+		x->number[a] = a ? n - middle : 0;
+		if (try_numbers(x))
+			high = middle;
+		else
+			low = middle;
+	}
+	x->number[b] = high - 1;
+	x->number[a] = a ? n - high : 0;
+	for (uint32_t k = a + 1; k < b; k++) {
+		x->number[k] = 1;
+		(void)try_numbers(x);
+		x->number[k] = 0;
+	}
 }
 
-/* The same of all stages, with one choice for all parts. */
-static bool choose_uniform(const struct evening *e)
+/* The quickest kinds of a stage that fit, of which two make up all layers but one at most; of all stages alike
+ * where kinds are uniform (stage -1). False: none do. */
+static bool choose_kinds(const struct evening *e, int32_t stage, int64_t n, int64_t *best)
 {
 	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
-	int64_t *number = AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), most = 0;
-	double least_s = INFINITY;
+	struct choosing x = {e, stage, AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), best, INFINITY};
+
+	if (!try_numbers(&x)) /* all in the first kind, which is the quickest */
+		for (uint32_t a = 0; a < e->p->nkind; a++)
+			for (uint32_t b = a + 1; b < e->p->nkind; b++)
+				try_pair(&x, a, b, n);
+	ap_arena_release(e->ctx->scratch, mark);
+	return x.best_s < INFINITY;
+}
+
+static bool choose_uniform(const struct evening *e)
+{
+	int64_t most = 0;
 
 	for (int32_t q = 0; q < e->npart; q++)
 		most = e->count[q] > most ? e->count[q] : most;
-	do {
-		double time_s = 0;
-		bool fits = true;
-
-		for (int32_t s = 0; s < e->p->nstage && fits; s++) {
-			int64_t bytes;
-
-			time_s = fmax(time_s, weigh(e, s, number, &bytes));
-			fits = bytes <= e->p->capacity_bytes[s];
-		}
-		if (fits && time_s < least_s) {
-			least_s = time_s;
-			for (int32_t s = 0; s < e->p->nstage; s++)
-				memcpy(&e->number[(size_t)s * e->p->nkind], number,
-					e->p->nkind * sizeof *number);
-			if (is_least(e, number))
-				break;
-		}
-	} while (next_choice(e, most, number));
-	ap_arena_release(e->ctx->scratch, mark);
-	return least_s < INFINITY;
+	if (!choose_kinds(e, -1, most, e->number))
+		return false;
+	for (int32_t s = 1; s < e->p->nstage; s++)
+		memcpy(&e->number[(size_t)s * e->p->nkind], e->number, e->p->nkind * sizeof *e->number);
+	return true;
 }
 
 static bool choose(const struct evening *e)
@@ -233,7 +258,7 @@ static bool choose(const struct evening *e)
 	if (e->p->kinds == AP_KINDS_UNIFORM)
 		return choose_uniform(e);
 	for (int32_t s = 0; s < e->p->nstage; s++)
-		if (!choose_stage(e, s))
+		if (!choose_kinds(e, s, stage_layers(e, s), &e->number[(size_t)s * e->p->nkind]))
 			return false;
 	return true;
 }
@@ -297,13 +322,13 @@ static bool move_one(const struct evening *e)
 		}
 	}
 	for (int32_t c = e->p->nsegment; c-- > 0;) {
-		int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, from, c);
+		int32_t q = e->part[from * e->p->nsegment + c];
 
 		if (give < 0 && e->count[q] > ap_partition_least(e->p, q))
 			give = q;
 	}
 	for (int32_t c = 0; c < e->p->nsegment; c++) {
-		int32_t q = ap_schedule_part(e->p->scheduler, e->p->nstage, to, c);
+		int32_t q = e->part[to * e->p->nsegment + c];
 
 		if (take < 0 || e->count[q] < e->count[take])
 			take = q;
@@ -368,7 +393,8 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 	double *step_s)
 {
 	struct evening e = {.ctx = ctx, .p = p, .npart = p->nstage * p->nsegment};
-	int64_t *kept;
+	int64_t *kept, *alike;
+	int32_t *part;
 	double largest_s, other_s;
 	struct ap_partition_plan other;
 	bool fits;
@@ -385,6 +411,12 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 			e.row[i++] = p->cls[p->run[r].cls].row;
 			e.nfirst += p->run[r].at == AP_AT_FIRST;
 		}
+	e.alike = alike = AP_NEW_N(ctx->arena, int64_t, e.nlayer);
+	for (int64_t i = e.nlayer; i-- > 0;)
+		alike[i] = i + 1 < e.nlayer && e.row[i] == e.row[i + 1] ? alike[i + 1] + 1 : 1;
+	e.part = part = AP_NEW_N(ctx->arena, int32_t, e.npart);
+	for (int32_t q = 0; q < e.npart; q++)
+		part[q] = ap_schedule_part(p->scheduler, p->nstage, q / p->nsegment, q % p->nsegment);
 	e.tick_s = pick_tick_s(&e);
 	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &e.pipe);
 	if (!ap_partition_even_counts(p, e.count))

@@ -32,6 +32,7 @@ struct ap_options {
 	const struct ap_ticks *floor; /* [degree * (nlayer + 1) + i] sums of the layers before i */
 	const struct ap_part_choice *lean; /* [nlayer + 1] bytes of the layers before, the least of each */
 	bool is_free; /* no stage has a limit */
+	bool is_alike; /* all layers of the body are of one class: which of them take a kind does not matter */
 	size_t nmade;
 	struct ap_pipe pipe;
 	const struct ap_part_choice *least; /* [part] bytes alone: the least of each */
@@ -249,7 +250,9 @@ static void make_lean(struct ap_options *c)
 		hold_more(lean[i + 1].bytes, own, 1);
 	}
 	c->lean = lean;
-	c->is_free = true;
+	c->is_free = c->is_alike = true;
+	for (int64_t i = 1; i < c->nbody; i++)
+		c->is_alike = c->is_alike && c->cls[c->nfirst + i] == c->cls[c->nfirst];
 	for (int32_t s = 0; s < c->p->nstage; s++)
 		c->is_free = c->is_free && c->p->capacity_bytes[s] == AP_NO_LIMIT;
 }
@@ -406,58 +409,112 @@ static int by_value(const void *x, const void *y)
 	return (a->kind > b->kind) - (a->kind < b->kind);
 }
 
-static bool as_good(const struct ap_part_choice *a, const struct ap_part_choice *b, bool bytes)
+enum { BYTES = 1, SAID = 2 }; /* what matters beside times */
+
+static bool as_good(const struct ap_part_choice *a, const struct ap_part_choice *b, unsigned what)
 {
 	for (int k = 0; k < AP_TIMES; k++)
 		if (a->time.t[k] > b->time.t[k])
 			return false;
-	for (int k = 0; bytes && k < AP_HELDS; k++)
+	for (int k = 0; (what & BYTES) && k < AP_HELDS; k++)
 		if (a->bytes[k] > b->bytes[k])
 			return false;
-	return !bytes || a->said >= b->said;
+	return !(what & SAID) || a->said >= b->said;
 }
 
-/* Do all choices agree but in one time, and in one number of bytes if bytes matter? */
-static bool is_flat(const struct ap_part_choice *v, size_t n, bool bytes)
+/* Is each of the sorted choices as quick as the next one, in all times? */
+static bool is_by_times(const struct ap_part_choice *v, size_t n)
 {
-	int times = 0, sizes = 0;
+	for (size_t i = 1; i < n; i++)
+		for (int k = 0; k < AP_TIMES; k++)
+			if (v[i - 1].time.t[k] > v[i].time.t[k])
+				return false;
+	return true;
+}
 
-	for (int k = 0; k < AP_TIMES; k++) {
-		size_t i = 1;
+enum { MOST_ONCE = 16 }; /* temporary bytes that differ: those of kinds */
 
-		while (i < n && v[i].time.t[k] == v[0].time.t[k])
-			i++;
-		times += i < n;
-	}
-	for (int k = 0; bytes && k < AP_HELDS; k++) {
+struct least { /* of what was met so far */
+	size_t nonce, nsaid;
+	int64_t once[MOST_ONCE]; /* ascending */
+	int sum; /* the bytes that add up, and differ; -1: none do */
+	int64_t *bytes; /* [nonce][nsaid] the fewest of them, with so few temporary ones and so late a kind */
+};
+
+/* Makes a table of the least bytes that count, if times order all choices, and no more than one sum of bytes
+ * differs. */
+static bool make_least_table(struct ap_arena *scratch, const struct ap_part_choice *v, size_t n,
+	unsigned what, struct least *l)
+{
+	*l = (struct least){.sum = -1, .nsaid = 1};
+	if (!is_by_times(v, n))
+		return false;
+	for (int k = 0; (what & BYTES) && k < AP_HELD_ONCE; k++) {
 		size_t i = 1;
 
 		while (i < n && v[i].bytes[k] == v[0].bytes[k])
 			i++;
-		sizes += i < n;
-	}
-	for (size_t i = 1; bytes && i < n; i++)
-		if (v[i].said != v[0].said)
+		if (i < n && l->sum >= 0)
 			return false;
-	return times < 2 && sizes < 2;
+		l->sum = i < n ? k : l->sum;
+	}
+	for (size_t i = 0; i < n; i++) {
+		int64_t once = what & BYTES ? v[i].bytes[AP_HELD_ONCE] : 0;
+		size_t place = l->nonce;
+
+		if ((what & SAID) && v[i].said >= l->nsaid)
+			l->nsaid = v[i].said + (size_t)1;
+		while (place > 0 && l->once[place - 1] >= once)
+			place--;
+		if (place < l->nonce && l->once[place] == once)
+			continue;
+		if (l->nonce == MOST_ONCE)
+			return false;
+		memmove(&l->once[place + 1], &l->once[place], (l->nonce++ - place) * sizeof *l->once);
+		l->once[place] = once;
+	}
+	l->bytes = ap_arena_alloc_raw(scratch, l->nonce * l->nsaid + 1, sizeof *l->bytes);
+	for (size_t i = 0; i < l->nonce * l->nsaid; i++)
+		l->bytes[i] = INT64_MAX;
+	return true;
+}
+
+/* Notes a choice. False: one that was met is as good. */
+static bool is_new_least(struct least *l, const struct ap_part_choice *x, unsigned what)
+{
+	size_t o = 0, s = what & SAID ? x->said : 0;
+	int64_t own = l->sum >= 0 ? x->bytes[l->sum] : 0;
+
+	while ((what & BYTES) && l->once[o] < x->bytes[AP_HELD_ONCE])
+		o++;
+	if (l->bytes[o * l->nsaid + s] <= own)
+		return false;
+	for (size_t i = o; i < l->nonce; i++)
+		for (size_t k = 0; k <= s; k++) {
+			int64_t *least = &l->bytes[i * l->nsaid + k];
+
+			*least = own < *least ? own : *least;
+		}
+	return true;
 }
 
 /* Drops what another one is as good as. Sorted, so that only earlier ones can be. Returns how many stay. */
-static size_t keep_best(struct ap_part_choice *v, size_t n, bool bytes)
+static size_t keep_best(struct ap_arena *scratch, struct ap_part_choice *v, size_t n, unsigned what)
 {
+	struct ap_mark mark = ap_arena_mark(scratch);
+	struct least least;
+	bool flat = make_least_table(scratch, v, n, what, &least);
 	size_t kept = 0;
-	bool flat = n > 0 && is_flat(v, n, bytes);
 
 	for (size_t i = 0; i < n; i++) {
 		size_t k = 0;
 
-		if (flat && kept) /* the last one that is kept has the fewest bytes */
-			k = kept - 1;
-		while (k < kept && !as_good(&v[k], &v[i], bytes))
+		while (!flat && k < kept && !as_good(&v[k], &v[i], what))
 			k++;
-		if (k == kept)
+		if (flat ? is_new_least(&least, &v[i], what) : k == kept)
 			v[kept++] = v[i];
 	}
+	ap_arena_release(scratch, mark);
 	return kept;
 }
 
@@ -522,7 +579,8 @@ static void extend(struct ap_options *c, uint32_t degree, int64_t layer, int64_t
 		grow(&g, &from->v[i], i);
 	if (g.v.n)
 		qsort(g.v.v, g.v.n, sizeof *g.v.v, by_value);
-	n = keep_best(g.v.v, g.v.n, !c->is_free || c->p->kinds == AP_KINDS_LIST);
+	n = keep_best(c->ctx->scratch, g.v.v, g.v.n, (c->is_free ? 0 : BYTES) |
+		(c->p->kinds == AP_KINDS_LIST && !c->is_alike ? SAID : 0));
 	out->cut = from->cut || n > most;
 	out->n = (uint32_t)(n > most ? most : n);
 	c->nmade += out->n;
@@ -635,7 +693,8 @@ static bool may_fit(const struct ap_options *c, int32_t q, int64_t from, int64_t
 	return bytes <= c->p->capacity_bytes[stage];
 }
 
-/* Those that fit; with one segment their bytes do not matter any more. */
+/* Those that fit, without what others are as good as: which kinds later layers may take does not matter any
+ * more, nor do, with one segment, bytes. */
 static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_choices *all,
 	struct ap_part_choices *out)
 {
@@ -652,8 +711,7 @@ static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_c
 		if (ap_options_bytes(c, stage, part) <= c->p->capacity_bytes[stage])
 			v[n++] = all->v[i];
 	}
-	if (c->pipe.nsegment == 1)
-		n = keep_best(v, n, false);
+	n = keep_best(c->ctx->scratch, v, n, c->pipe.nsegment == 1 ? 0 : BYTES);
 	*out = (struct ap_part_choices){(uint32_t)n, ap_arena_memdup(c->ctx->arena, v, n * sizeof *v),
 		all->cut};
 	ap_arena_release(c->ctx->scratch, mark);
