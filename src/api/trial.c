@@ -14,6 +14,7 @@
 
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
+#define MOST_DEAL_WORK (2 * DEAL_WORK) /* of a point: after that it is not dealt again */
 #define DEAL_GAP 1e-3
 
 struct trying {
@@ -222,7 +223,8 @@ static void deal(struct trying *t)
 			if (!choice.plan && choice.ended == AP_ENDED_PROVEN)
 				trial->bound_s = fmax(trial->bound_s, budget.below);
 		}
-		if (choice.plan && price_dealt(t, &q, choice.plan, rooms.excess))
+		if ((choice.plan && price_dealt(t, &q, choice.plan, rooms.excess)) ||
+			t->yield->work >= MOST_DEAL_WORK)
 			break;
 		if (choice.plan)
 			give_room(t, &q, choice.plan, &rooms);

@@ -52,7 +52,9 @@ struct ap_lattice {
 	int64_t (*price)[AP_HELD_LATE + 1]; /* [width * npart] ticks per byte, as part of a path's cost */
 	int32_t (*weight)[AP_COSTS]; /* [width * npart] */
 	int64_t *cost; /* [option * width + path] */
-	size_t ncost; /* options that have costs */
+	size_t ncost; /* options that may have costs */
+	size_t nused; /* of them, those that have: on edges */
+	uint32_t *used;
 	int64_t *ahead, *behind; /* [(q * (nbody + 1) + a) * width + path] least cost up to a, from a on */
 	uint64_t work;
 };
@@ -127,7 +129,7 @@ static void add_options(struct ap_lattice *l, int32_t q, uint32_t degree, int64_
 
 	l->is_cut = l->is_cut || x->cut;
 	for (uint32_t i = 0; i < x->n; i++) {
-		struct ap_lattice_option o = {.degree = degree, .choice = &x->v[i]};
+		struct ap_lattice_option o = {.degree = degree, .part = q, .choice = &x->v[i]};
 
 		memcpy(o.cost, x->v[i].time.t, sizeof x->v[i].time.t);
 		o.cost[AP_COST_SEND] = q + 1 < l->npart ? ap_options_send(l->c, degree) : 0;
@@ -471,6 +473,7 @@ static void begin_paths(struct ap_lattice *l)
 {
 	struct ap_arena *arena = l->ctx->arena;
 	size_t cells = cell(l, l->npart, l->nbody) + 1, rows = cells > l->options.n ? cells : l->options.n;
+	bool *met;
 
 	l->width = 64 + 3 * (size_t)l->npart;
 	if (l->width > MOST_TABLE / rows)
@@ -487,6 +490,14 @@ static void begin_paths(struct ap_lattice *l)
 	l->live.v = ap_arena_alloc_raw(arena, l->all.n + 1, sizeof *l->live.v);
 	l->live.of = AP_NEW_N(arena, size_t, cells + 1);
 	copy_edges(l, &l->all, &l->live);
+	met = AP_NEW_N(arena, bool, l->ncost);
+	l->used = ap_arena_alloc_raw(arena, l->ncost + 1, sizeof *l->used);
+	l->nused = 0;
+	for (size_t e = 0; e < l->all.n; e++)
+		met[l->all.v[e].option] = true;
+	for (size_t i = 0; i < l->ncost; i++)
+		if (met[i])
+			l->used[l->nused++] = (uint32_t)i;
 }
 
 /* Keeps a path with what stands at weight[npath * npart] and price. Returns false if it is there already. */
@@ -502,12 +513,12 @@ static bool keep_path(struct ap_lattice *l, int64_t times, int64_t room)
 			return false;
 	l->times[l->npath] = times;
 	l->room[l->npath] = room;
-	for (int32_t q = 0; q < l->npart; q++)
-		for (int64_t a = 0; a <= l->nbody; a++)
-			for (size_t e = l->all.of[cell(l, q, a)]; e < l->all.of[cell(l, q, a) + 1]; e++)
-				l->cost[l->all.v[e].option * l->width + l->npath] =
-					cost_of(w[q], l->price[at + (size_t)q],
-						&l->options.v[l->all.v[e].option]);
+	for (size_t i = 0; i < l->nused; i++) {
+		const struct ap_lattice_option *o = &l->options.v[l->used[i]];
+
+		l->cost[l->used[i] * l->width + l->npath] = cost_of(w[o->part],
+			l->price[at + (size_t)o->part], o);
+	}
 	l->work += l->all.n;
 	l->npath++;
 	return true;

@@ -18,6 +18,7 @@ enum { AP_COST_SEND = AP_TIMES, AP_COST_SEND_BACK, AP_COSTS }; /* by the part,
 struct ap_lattice_option {
 	int64_t cost[AP_COSTS]; /* ticks */
 	uint32_t degree;
+	int32_t part;
 	const struct ap_part_choice *choice;
 };
 

@@ -19,6 +19,15 @@ struct chain { /* choices of the layers from one on, by their number */
 	AP_VEC(struct ap_part_choices) by_number;
 };
 
+struct beside { /* the other parts of a part's stage, each as lean as any can be */
+	uint32_t n; /* instants at which the stage may be fullest; 0: not made yet */
+	struct ap_instant {
+		int64_t bytes; /* of the others in flight */
+		int64_t held, late; /* micro-batches of the part */
+	} *at;
+	int64_t always_bytes, once_bytes;
+};
+
 struct ap_options {
 	struct ap_ctx *ctx;
 	const struct ap_partition *p;
@@ -36,6 +45,7 @@ struct ap_options {
 	size_t nmade;
 	struct ap_pipe pipe;
 	const struct ap_part_choice *least; /* [part] bytes alone: the least of each */
+	struct beside *beside; /* [part] */
 	struct ap_map *chain_id, *range_id;
 	AP_VEC(struct chain) chains;
 	AP_VEC(struct ap_part_choices) ranges;
@@ -269,6 +279,7 @@ struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partiti
 	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &c->pipe);
 	make_least(c);
 	make_lean(c);
+	c->beside = AP_NEW_N(ctx->arena, struct beside, c->npart);
 	return c;
 }
 
@@ -674,23 +685,87 @@ int64_t ap_options_bytes(const struct ap_options *c, int32_t stage, const struct
 	return held + most + once;
 }
 
-/* Could layers from..to - 1 fit part q's stage if each of them were as lean as can be? */
-static bool may_fit(const struct ap_options *c, int32_t q, int64_t from, int64_t to)
+/* Makes what is beside a part; leaves out instants at which another one holds as much of all. */
+static const struct beside *beside_of(struct ap_options *c, int32_t q)
 {
-	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
-	const struct ap_part_choice **part =
-		AP_NEW_N(c->ctx->scratch, const struct ap_part_choice *, c->pipe.nsegment);
-	struct ap_part_choice lean = {0};
+	struct beside *y = &c->beside[q];
+	const struct ap_instants *x;
 	int32_t stage, segment;
-	int64_t bytes;
+
+	if (y->n > 0)
+		return y;
+	ap_schedule_spot(c->pipe.scheduler, c->pipe.nstage, q, &stage, &segment);
+	x = &c->pipe.instants[stage];
+	y->at = AP_NEW_N(c->ctx->arena, struct ap_instant, x->n + 1);
+	y->always_bytes = c->p->fixed_bytes[stage];
+	for (uint32_t i = 0; i < x->n; i++) {
+		const int32_t nsegment = c->pipe.nsegment;
+		struct ap_instant now = {0};
+		uint32_t k = 0;
+
+		for (int32_t s = 0; s < nsegment; s++) {
+			const struct ap_part_choice *l =
+				&c->least[ap_schedule_part(c->pipe.scheduler, c->pipe.nstage, stage, s)];
+			size_t at = (size_t)i * (size_t)nsegment + (size_t)s;
+			int64_t late = x->late ? x->late[at] : 0;
+
+			if (s == segment) {
+				now.held = x->held[at];
+				now.late = late;
+				continue;
+			}
+			now.bytes += x->held[at] * l->bytes[AP_HELD_EACH] + late * l->bytes[AP_HELD_LATE];
+			y->always_bytes += i == 0 ? l->bytes[AP_HELD_ALWAYS] : 0;
+			if (l->bytes[AP_HELD_ONCE] > y->once_bytes)
+				y->once_bytes = l->bytes[AP_HELD_ONCE];
+		}
+		while (k < y->n && (y->at[k].bytes < now.bytes || y->at[k].held < now.held ||
+			y->at[k].late < now.late))
+			k++;
+		if (k < y->n)
+			continue;
+		for (k = 0; k < y->n;)
+			if (y->at[k].bytes <= now.bytes && y->at[k].held <= now.held &&
+				y->at[k].late <= now.late)
+				y->at[k] = y->at[--y->n];
+			else
+				k++;
+		y->at[y->n++] = now;
+	}
+	return y;
+}
+
+/* Bytes of part q's stage with a choice for it. */
+static int64_t bytes_with(const struct beside *y, const struct ap_part_choice *own)
+{
+	int64_t most = 0, once = own->bytes[AP_HELD_ONCE];
+
+	for (uint32_t i = 0; i < y->n; i++) {
+		int64_t now = y->at[i].bytes + y->at[i].held * own->bytes[AP_HELD_EACH] +
+			y->at[i].late * own->bytes[AP_HELD_LATE];
+
+		most = now > most ? now : most;
+	}
+	return y->always_bytes + own->bytes[AP_HELD_ALWAYS] + most +
+		(once > y->once_bytes ? once : y->once_bytes);
+}
+
+static int64_t capacity_of(const struct ap_options *c, int32_t q)
+{
+	int32_t stage, segment;
 
 	ap_schedule_spot(c->pipe.scheduler, c->pipe.nstage, q, &stage, &segment);
+	return c->p->capacity_bytes[stage];
+}
+
+/* Could layers from..to - 1 fit part q's stage if each of them were as lean as can be? */
+static bool may_fit(struct ap_options *c, int32_t q, int64_t from, int64_t to)
+{
+	struct ap_part_choice lean = {0};
+
 	for (int k = 0; k < AP_HELD_ONCE; k++)
 		lean.bytes[k] = c->lean[to].bytes[k] - c->lean[from].bytes[k];
-	part[segment] = &lean;
-	bytes = ap_options_bytes(c, stage, part);
-	ap_arena_release(c->ctx->scratch, mark);
-	return bytes <= c->p->capacity_bytes[stage];
+	return bytes_with(beside_of(c, q), &lean) <= capacity_of(c, q);
 }
 
 /* Those that fit, without what others are as good as: which kinds later layers may take does not matter any
@@ -699,18 +774,14 @@ static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_c
 	struct ap_part_choices *out)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
-	const struct ap_part_choice **part = AP_NEW_N(c->ctx->scratch, const struct ap_part_choice *,
-		c->pipe.nsegment);
 	struct ap_part_choice *v = ap_arena_alloc_raw(c->ctx->scratch, all->n + 1, sizeof *v);
-	int32_t stage, segment;
+	const struct beside *beside = beside_of(c, q);
+	int64_t capacity = capacity_of(c, q);
 	size_t n = 0;
 
-	ap_schedule_spot(c->pipe.scheduler, c->pipe.nstage, q, &stage, &segment);
-	for (uint32_t i = 0; i < all->n; i++) {
-		part[segment] = &all->v[i];
-		if (ap_options_bytes(c, stage, part) <= c->p->capacity_bytes[stage])
+	for (uint32_t i = 0; i < all->n; i++)
+		if (bytes_with(beside, &all->v[i]) <= capacity)
 			v[n++] = all->v[i];
-	}
 	n = keep_best(c->ctx->scratch, v, n, c->pipe.nsegment == 1 ? 0 : BYTES);
 	*out = (struct ap_part_choices){(uint32_t)n, ap_arena_memdup(c->ctx->arena, v, n * sizeof *v),
 		all->cut};
