@@ -280,36 +280,34 @@ static uint32_t count_marked(struct ap_ctx *ctx, const struct ap_inputs *in, uns
 	return n;
 }
 
-/* Sets of modules that differ in this graph, each with those before it, of words that mark something; returns
- * how many. */
+/* Sets of modules that differ in this graph, of words that mark something; returns how many. */
 static size_t find_modules(struct ap_ctx *ctx, const struct ap_inputs *in,
 	const struct ap_executor_language *language, const char *set[AP_MODULES])
 {
-	bool delayed = in->step.float8 && in->step.float8->delayed;
+	/* Where scales are delayed, Megatron refuses what products in 8 bits read. */
+	unsigned refused = in->step.float8 && in->step.float8->delayed
+		? AP_RECOMPUTE_NORM | AP_RECOMPUTE_ACTIVATION | AP_RECOMPUTE_MOE_ACT : 0;
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	unsigned all = 0;
-	uint32_t marked = 0;
+	unsigned met[AP_MODULES];
 	size_t nset = 0;
 
 	for (size_t i = 0; i < AP_MODULES && language->modules[i]; i++) {
-		const char *words = language->modules[i], *bad;
-		unsigned what, before = all;
-		size_t len;
-		bool good = ap_again_read(words, strlen(words), &what, &bad, &len);
+		unsigned what, has = 0;
+		bool good = read_words(language->modules[i], &what), fresh;
 
 		assert(good);
 		(void)good;
-		for (unsigned bit = 1; bit <= what; bit <<= 1) {
-			uint32_t n = what & bit ? count_marked(ctx, in, all | bit) : 0;
-
-			/* Where scales are delayed, Megatron refuses what products in 8 bits read. */
-			if (n <= marked || (delayed && bit != AP_RECOMPUTE_SELECTIVE))
-				continue;
-			all |= bit;
-			marked = n;
-		}
-		if (all != before)
-			set[nset++] = ap_again_text(ctx->arena, all);
+		for (unsigned bit = 1; bit <= what; bit <<= 1)
+			if ((what & bit & ~refused) &&
+				count_marked(ctx, in, has | bit) > count_marked(ctx, in, has))
+				has |= bit;
+		fresh = has != 0;
+		for (size_t k = 0; k < nset; k++)
+			fresh = fresh && met[k] != has;
+		if (!fresh)
+			continue;
+		met[nset] = has;
+		set[nset++] = ap_again_text(ctx->arena, has);
 	}
 	ap_arena_release(ctx->scratch, mark);
 	return nset;

@@ -14,8 +14,9 @@
 
 enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left */
 #define DEAL_WORK (UINT64_C(1) << 22) /* to deal layers to parts and kinds: some ten milliseconds */
-#define MOST_DEAL_WORK (2 * DEAL_WORK) /* of a point: after that it is not dealt again */
+#define MOST_DEAL_WORK (6 * DEAL_WORK) /* of a point: after that it is not dealt again */
 #define DEAL_GAP 1e-3
+#define AGAIN_GAP 5e-3 /* where what was dealt did not fit: for a plan, not for a proof */
 
 struct trying {
 	struct ap_ctx *ctx;
@@ -203,7 +204,7 @@ static void deal(struct trying *t)
 {
 	struct ap_ctx *ctx = t->ctx;
 	struct ap_decision_trial *trial = t->trial, before = *trial;
-	const struct ap_partition_budget budget = {.work = DEAL_WORK, .gap = DEAL_GAP,
+	struct ap_partition_budget budget = {.work = DEAL_WORK, .gap = DEAL_GAP,
 		.below = t->c->below_s < INFINITY ? t->c->below_s : 0};
 	struct ap_layer_problem q;
 	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
@@ -232,6 +233,7 @@ static void deal(struct trying *t)
 			take_half_back(&q, &rooms);
 		else
 			break;
+		budget.gap = AGAIN_GAP;
 	}
 	/* What was found at first may be better, as layers' figures leave out some of what a step takes. */
 	if (before.verdict == AP_DECISION_FITS &&

@@ -19,8 +19,8 @@
 	{"none", "activation", "selective+activation", "selective+communication+activation", \
 		"selective+communication+layernorm+activation", "full"}}, AP_KINDS_LIST}}
 #define BLOCK {{EITHER("none", "full"), AP_KINDS_UNIFORM}} /* modules: all or none */
-#define MODULES_OF_ITS_OWN {"selective", "layernorm+activation"}
-#define MODULES {"selective", "layernorm+moe_act"}
+#define MODULES_OF_ITS_OWN {"selective", "selective+layernorm+activation", "selective+layernorm+mlp+moe"}
+#define MODULES {"selective", "selective+layernorm+moe_act", "selective+layernorm+mlp+moe"}
 #define TURNS {"1f1b", "interleaved"}
 #define TORCH {"1f1b", "interleaved", "zero_bubble_v"}
 #define WHOLE 1

@@ -11,7 +11,7 @@
 
 #define AP_MIX_KINDS 8
 #define AP_MIXES 4
-#define AP_MODULES 2
+#define AP_MODULES 3
 
 /* Kinds of recomputation, as --recompute takes them, that layers of one plan may have. */
 struct ap_recompute_mix {
@@ -27,8 +27,8 @@ struct ap_executor_language {
 	unsigned levels; /* of dealt parameters, a bit each: 1 << 0 nothing is dealt, .. 1 << 3 weights too */
 	struct ap_recompute_mix mix[AP_MIXES]; /* without kinds: none */
 	const char *modules[AP_MODULES]; /* words of --recompute for all layers, NULL-terminated unless full:
-	                                    the first ones, and all of them, are a mix each; words that
-	                                    mark nothing in the network are left out */
+	                                    a mix each; words that mark nothing in the network beside
+	                                    those before them are left out */
 	unsigned groups; /* levels at which groups of ranks may each have all of a parameter, a bit each */
 	bool groups_of_samples; /* but not beside cp */
 	bool groups_of_dense; /* nor beside ep */

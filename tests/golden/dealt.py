@@ -48,9 +48,9 @@ NETWORKS = {
                     "--dtype", "bfloat16", "--kernels", "fused", "--capacity", "0"]),
 }
 # Kinds that may stand beside one another, the least first.
-KINDS = {"megatron": ["full"], "mindformers": ["selective", "full"], "generic": ["selective", "full"],
-         "mindspore": ["selective", "full"]}
-VEE = ["--pipeline-scheduler", "zero_bubble_v"]
+CELLS = ["activation", "layernorm+activation", "full"]
+KINDS = {"megatron": ["full"], "mindformers": CELLS, "mindspore": CELLS,
+         "generic": ["activation", "selective+activation", "selective+layernorm+activation", "full"]}
 
 
 def divisors(n):

@@ -107,10 +107,13 @@ def renamed(rng, file, to, shuffled):
 
 # ---- what executors can be told ----
 
-MODULES = ["none", "selective", "selective+layernorm", "full"]
-KINDS = {"torchtitan": ["none", "products/2", "full"], "mindspore": ["none", "full"], "mindformers": ["none", "full"],
-         "deepspeed": ["none", "full"],
-         "megatron": MODULES, "mindspeed": MODULES}
+MODULES = ["none", "selective", "selective+layernorm", "selective+layernorm+mlp+moe", "full"]
+# In lists, where sums are whole and where they are dealt; MindSpore cannot be told of one of two products in a cell.
+LISTED = (["none", "activation", "layernorm+activation", "selective+layernorm+activation", "full"],
+          ["none", "activation", "selective+activation", "selective+communication+activation",
+           "selective+communication+layernorm+activation", "full"])
+KINDS = {"torchtitan": ["none", "products/2", "full"], "deepspeed": ["none", "full"], "megatron": MODULES,
+         "mindspeed": MODULES}
 SHARED = ("mindspore", "mindformers", "torchtitan")  # a pipeline has as many micro-batches as stages
 ROUNDS = ("mindspeed", "megatron", "torchtitan")  # segments run in whole rounds
 VEE = ("torchtitan", "generic")
@@ -168,9 +171,15 @@ def groups(executor, degrees, level, server):
             yield ranks
 
 
+def kinds_of(executor, sums):
+    if executor in KINDS:
+        return KINDS[executor]
+    return [k for k in LISTED[sums] if executor == "generic" or "selective" not in k]
+
+
 def words_of(executor, layers, batch, experts, devices, server):
     for degrees, m, scheduler in combinations(layers, batch, experts, devices, executor):
-        for kind, level in itertools.product(KINDS.get(executor, ["none", "selective", "full"]),
+        for kind, level in itertools.product(kinds_of(executor, degrees["sp"]),
                                              LEVELS.get(executor, [0, 1, 2, 3])):
             if executor == "deepspeed" and degrees["pp"] > 1 and level > 1:
                 continue  # stages take ZeRO 0 or 1
@@ -197,8 +206,8 @@ def decided_of(joint):
             got.update({"level": int(key[5:])} if key.startswith("level") else {"scheduler": key})
         elif key == "recompute":
             value = "selective+layernorm" if value == "layernorm" else value  # the core of attention is fused
-            if value not in (*MODULES, "products/2"):
-                return None
+            if value not in (*MODULES, *LISTED[0], *LISTED[1], "products/2"):
+                return None  # some words mean nothing in this graph
             got["kind"] = value
         elif key == "layers":
             return None

@@ -59,7 +59,9 @@ RUNS = [
 
 # torch has two classes of checkpoints; no attribute of MindSpore's cells holds one of two products alone
 KINDS = {"torchtitan": ["none", "products/2", "full"], "deepspeed": ["none", "full"],
-         "mindspore": ["none", "full"], "mindformers": ["none", "full"]}
+         "megatron": ["none", "selective", "full"], "mindspeed": ["none", "selective", "full"],
+         "generic": ["none", "activation", "selective+activation", "full"]}
+CELLS = ["none", "activation", "full"]  # of MindSpore
 FREE = ("mindspore", "generic")  # take every operator's cut
 
 
@@ -85,7 +87,7 @@ def combination(rng, layers, batch, devices, executor):
     level = rng.choice(([] if executor == "torchtitan" else [None, "level1"]) +
                        ([] if executor == "mindspeed" or (executor == "deepspeed" and pp > 1) else ["level2", "level3"]))
     words = ["--hybrid", f"dp={dp},tp={tp},pp={pp},vpp={v},sp={int(sp)},mbs={mbs}",
-             "--recompute", rng.choice(KINDS.get(executor, ["none", "selective", "full"]))]
+             "--recompute", rng.choice(KINDS.get(executor, CELLS))]
     if level:
         words += ["--enable-parallel-optimizer", "--optimizer-level", level]
     return words
