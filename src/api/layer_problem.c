@@ -115,6 +115,44 @@ static void add_up(const struct making *m, const struct kind *kind, uint32_t nki
 	}
 }
 
+static bool is_no_more(const struct ap_partition_row *a, const struct ap_partition_row *b)
+{
+	return a->forward_s <= b->forward_s && a->backward_s <= b->backward_s && a->weight_s <= b->weight_s &&
+		a->beside_s <= b->beside_s && a->exchange_s <= b->exchange_s && a->slowed_s <= b->slowed_s &&
+		a->update_s <= b->update_s && a->kept_bytes <= b->kept_bytes &&
+		a->late_bytes <= b->late_bytes && a->weights_bytes <= b->weights_bytes &&
+		a->temporary_bytes <= b->temporary_bytes;
+}
+
+/*
+ * Drops kinds that others are as good as, for every layer, in all times and bytes: for each plan with such a
+ * kind there is one with the other that is no worse. Where layers differ, the other one has to be next to it,
+ * so that the order of a part's kinds stays. The first kind is kept. Returns how many are left.
+ */
+static uint32_t drop_dominated(const struct making *m, struct kind *kind, const char **name, uint32_t n)
+{
+	bool alike = true;
+
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 1; i < m->nlayer; i++)
+			alike = alike && memcmp(&kind[k].row[i], &kind[k].row[0], sizeof *kind[k].row) == 0;
+	for (uint32_t k = n; k-- > 1;) {
+		bool dominated = false;
+
+		for (uint32_t other = 0; other < n && !dominated; other++) {
+			dominated = other != k && (alike || other + 1 == k || other == k + 1);
+			for (uint32_t i = 0; i < m->nlayer && dominated; i++)
+				dominated = is_no_more(&kind[other].row[i], &kind[k].row[i]);
+		}
+		if (!dominated)
+			continue;
+		n--;
+		memmove(&kind[k], &kind[k + 1], (n - k) * sizeof *kind);
+		memmove(&name[k], &name[k + 1], (n - k) * sizeof *name);
+	}
+	return n;
+}
+
 enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_table *rows,
 	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
 	struct ap_layer_problem *out)
@@ -158,7 +196,6 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	}
 	for (uint32_t k = 0; k < n; k++)
 		taken |= leave_border(&m, &kind[k]);
-	out->p.nkind = n;
 	out->p.shared = shared;
 	for (int64_t s = 0; s < point->pp; s++) {
 		capacity[s] = limit_bytes;
@@ -169,6 +206,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	out->context_bytes = taken ? 0 : fixed[0];
 	if (space->uneven && has_ends(&m, &kind[0]))
 		out->p.least_at_ends = 0;
+	out->p.nkind = n = drop_dominated(&m, kind, names, n);
 	make_runs(&m, kind, n, &out->p);
 	add_up(&m, kind, n, out);
 	out->pass_s -= ap_layer_table_find(rows, point, 0)->summed_s;

@@ -223,9 +223,9 @@ static void mix_chain(const char *const *kind, const unsigned *what, size_t n, s
 	}
 }
 
-/* The mixes that given kinds leave: of a language with lists, those of words of which each has all that the
- * ones before it mean; else those of the language with these kinds alone; and one of each text that is in none
- * of these. */
+/* The mixes that given kinds leave: of a language with lists, those of words of which each has all that
+ * the ones before it mean; else those of the language with these kinds alone; and one of each text that is
+ * in none of these. */
 static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, struct ap_decision_space *s)
 {
 	const struct ap_recompute_mix *said = s->language->mix;
@@ -328,7 +328,8 @@ static void find_listed(struct ap_ctx *ctx, const struct ap_inputs *in, bool fre
 		assert(good);
 		(void)good;
 		for (unsigned bit = 1; bit <= what; bit <<= 1)
-			if ((what & bit & ~have) && count_marked(ctx, in, have | bit) > count_marked(ctx, in, have) &&
+			if ((what & bit & ~have) &&
+				count_marked(ctx, in, have | bit) > count_marked(ctx, in, have) &&
 				(free || is_sayable(ctx, in, (bit & AP_RECOMPUTE_FULL ? 0 : have) | bit)))
 				have = bit & AP_RECOMPUTE_FULL ? bit : have | bit;
 		if (n == 0 || have != before)

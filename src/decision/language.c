@@ -11,9 +11,9 @@
 /* SelectiveAC, FullAC. */
 #define ALIKE {{EITHER("none"), AP_KINDS_UNIFORM}, {EITHER("products/2"), AP_KINDS_UNIFORM}, \
 	{EITHER("full"), AP_KINDS_UNIFORM}}
-/* Lists count from a part's first layer on, so each kind has all words of those before it: what saves the most
- * bytes in a second comes first. What a norm gives is gathered where sums are dealt, and again if that is
- * made again. */
+/* Lists count from a part's first layer on, so each kind has all words of those before it: what saves the
+ * most bytes in a second comes first. What a norm gives is gathered where sums are dealt, and again if that
+ * is made again. */
 #define LISTS {{{ \
 	{"none", "activation", "layernorm+activation", "selective+layernorm+activation", "full"}, \
 	{"none", "activation", "selective+activation", "selective+communication+activation", \

@@ -55,8 +55,8 @@ static void deal(const struct evening *e, int32_t stage, int32_t segment, const 
 		before += c < segment ? e->count[part[c]] : 0;
 	}
 	for (uint32_t k = e->p->nkind; k-- > 1;) {
-		share[k] = e->p->kinds == AP_KINDS_UNIFORM ? number[k]
-			: all ? (number[k] * (before + n) + all - 1) / all - (number[k] * before + all - 1) / all : 0;
+		share[k] = e->p->kinds == AP_KINDS_UNIFORM ? number[k] : !all ? 0
+			: (number[k] * (before + n) + all - 1) / all - (number[k] * before + all - 1) / all;
 		share[k] = share[k] < left ? share[k] : left;
 		left -= share[k];
 	}
@@ -218,8 +218,8 @@ static void try_pair(struct choosing *x, uint32_t a, uint32_t b, int64_t n)
 	}
 }
 
-/* The quickest kinds of a stage that fit, of which two make up all layers but one at most; of all stages alike
- * where kinds are uniform (stage -1). False: none do. */
+/* The quickest kinds of a stage that fit, of which two make up all layers but one at most; of all stages
+ * alike where kinds are uniform (stage -1). False: none do. */
 static bool choose_kinds(const struct evening *e, int32_t stage, int64_t n, int64_t *best)
 {
 	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);

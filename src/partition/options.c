@@ -41,7 +41,7 @@ struct ap_options {
 	const struct ap_ticks *floor; /* [degree * (nlayer + 1) + i] sums of the layers before i */
 	const struct ap_part_choice *lean; /* [nlayer + 1] bytes of the layers before, the least of each */
 	bool is_free; /* no stage has a limit */
-	bool is_alike; /* all layers of the body are of one class: which of them take a kind does not matter */
+	bool is_alike; /* all layers of the body are of one class: which of them take a kind is the same */
 	size_t nmade;
 	struct ap_pipe pipe;
 	const struct ap_part_choice *least; /* [part] bytes alone: the least of each */
