@@ -111,7 +111,7 @@ class Case:
         if self.pp > 1 and r.random() < (0.5 if self.executor == "mindformers" else 0.15):
             self.again = "full:" + "/".join([",".join(str(r.randint(0, 2)) for _ in range(self.pp)) for _ in range(self.v)])
             if not experts and r.random() < 0.6:
-                self.again += f",{r.choice(['selective', 'layernorm', 'communication'])}:" + self.again[5:]
+                self.again += f",{r.choice(['selective', 'layernorm', 'communication', 'activation'])}:" + self.again[5:]
         self.level = r.choice([0, 1, 1, 2, 3])
         self.scheduler = r.choice([None] * 8 + ["gpipe"]) if self.pp > 1 and self.v == 1 else None
         if self.pp > 1 and self.v == 2 and r.random() < 0.3:
