@@ -7,6 +7,7 @@ packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz
 packages_demo="$packages_build graphviz"
 packages_test="$packages_demo check clang git mandoc protobuf-compiler python3 python3-jsonschema python3-numpy
   python3-yaml shellcheck valgrind"
+packages_long="$packages_test chromium chromium-driver fonts-dejavu-core"
 
 # packages_missing PACKAGE...: prints those that are not installed.
 packages_missing() {

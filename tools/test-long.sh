@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
-# and pipelines of every bundled model evaluated, plans held against all grids and hybrids and published plans, whole runs under valgrind, damaged inputs for a
-# program with sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
+# and pipelines of every bundled model evaluated, plans held against all grids and hybrids and published plans,
+# reports in a browser, whole runs under valgrind, damaged inputs for a program with sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
 # last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.." || exit 2
 . tools/build.sh
 
 # shellcheck disable=SC2086 # words
-packages_need $packages_test
+packages_need $packages_long
 
 mutants=${AP_MUTANTS:-2000} # of each file
 fuzz_runs=${AP_FUZZ_RUNS:-1000000}
@@ -46,6 +46,7 @@ watched_runs() {
     watched evaluate models/multiple_mix.json models/topo/ascend910_8p.json \
       --strategy "$work/mix.ckpt" &&
     watched render "$work/mix.plan.json" --dot-out "$work/again.dot" &&
+    watched render "$work/mix.plan.json" --against "$work/mix.plan.json" --report "$work/mix.html" &&
     watched convert "$work/mix.ckpt" "$work/mix.json" --graph models/multiple_mix.json &&
     watched solve "$work/mix.problem.json" --write-lp "$work/mix.lp" &&
     watched check "$work"/*.json "$work/mix.ckpt" &&
@@ -99,6 +100,7 @@ single "build-asan is built" ninja -C build-asan
 
 single "whole runs under valgrind" watched_runs
 rm "$work"/*
+single "reports in a browser" python3 tests/golden/report_browser.py build-gcc/src/cli/autopar-plan .
 single "files for frameworks, of 1,000 random plans" env AP_CASES=1000 \
   python3 tests/golden/launch_random.py build-gcc/src/cli/autopar-plan .
 export AP_CASES="${AP_CASES:-100000}"
@@ -141,6 +143,7 @@ single "$mutants damaged graphs, searched" survives models/multiple_mix.json sea
   --device-num 8 --chip ascend910a
 single "$mutants damaged plans, compared" survives "$work/kept/mix.plan.json" diff \
   tests/golden/cli/diff/old.json
+single "$mutants damaged plans, reported" survives "$work/kept/mix.plan.json" render --report "$work/kept/page.html"
 single "$mutants damaged problems, solved" survives "$work/kept/mix.problem.json" solve
 
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |

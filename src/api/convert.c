@@ -10,6 +10,7 @@
 #include "api/stage_files.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_match.h"
@@ -20,6 +21,7 @@
 #include "import/write.h"
 #include "planfile/plan_form.h"
 #include "planfile/plan_read.h"
+#include "report/html.h"
 
 struct job {
 	size_t n;
@@ -221,6 +223,24 @@ enum ap_status ap_import_file(struct ap_writing *to, const char *path)
 	return ap_out_commit(to);
 }
 
+static enum ap_status read_plan(struct ap_writing *to, const struct ap_known *file, struct ap_saved *out)
+{
+	AP_TRY(ap_plan_form_check(to->ctx, file->doc));
+	return ap_saved_of_plan(to->ctx, file->doc, out);
+}
+
+/* Reports a file that is none of what was expected. */
+static enum ap_status unexpected(struct ap_writing *to, const struct ap_known *file, const char *expected)
+{
+	const struct ap_where where = {.file = file->in.path};
+
+	if (file->kind == AP_KIND_STRATEGY && !file->json)
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_SYNTAX, &where, NULL,
+			"is not JSON; expected %s", expected);
+	return ap_diag_add(to->ctx->diag, AP_ERROR, AP_MEANING, &where, NULL, "is %s; expected %s",
+		ap_kind_text(file->kind), expected);
+}
+
 static enum ap_status make_picture(struct ap_writing *to, const struct ap_known *file,
 	struct ap_picture *pic)
 {
@@ -231,39 +251,72 @@ static enum ap_status make_picture(struct ap_writing *to, const struct ap_known 
 	struct ap_saved plan;
 
 	if (file->kind == AP_KIND_PLAN) {
-		AP_TRY(ap_plan_form_check(to->ctx, file->doc));
-		AP_TRY(ap_saved_of_plan(to->ctx, file->doc, &plan));
+		AP_TRY(read_plan(to, file, &plan));
 		ap_picture_of_saved(to->ctx, &plan, pic);
 		return AP_OK;
 	}
-	if (file->kind == AP_KIND_STRATEGY && !file->json)
-		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_SYNTAX,
-			&(struct ap_where){.file = file->in.path}, NULL,
-			"is not JSON; expected a plan or an operator graph");
 	if (file->kind != AP_KIND_GRAPH)
-		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_MEANING,
-			&(struct ap_where){.file = file->in.path}, NULL,
-			"is %s; expected a plan or an operator graph", ap_kind_text(file->kind));
+		return unexpected(to, file, "a plan or an operator graph");
 	AP_TRY(ap_graph_load(to->ctx, file->doc,
 		ap_input_sha256(to->ctx, &file->in), &params, &g));
 	ap_picture_of_graph(to->ctx, g, pic);
 	return AP_OK;
 }
 
+/* Reads all that the page of a plan shows. */
+static enum ap_status read_page(struct ap_writing *to, const struct ap_known *file,
+	struct ap_html_plan *out)
+{
+	struct ap_saved *saved = AP_NEW(to->ctx->arena, struct ap_saved);
+	struct ap_picture *picture = AP_NEW(to->ctx->arena, struct ap_picture);
+
+	if (file->kind != AP_KIND_PLAN)
+		return unexpected(to, file, "a plan");
+	AP_TRY(read_plan(to, file, saved));
+	ap_picture_of_saved(to->ctx, saved, picture);
+	*out = (struct ap_html_plan){.file = ap_file_base(file->in.path), .picture = picture};
+	ap_figures_read(to->ctx, file->doc, saved, &out->figures);
+	return AP_OK;
+}
+
+static enum ap_status write_report(struct ap_writing *to, const struct ap_known *file,
+	const struct ap_known *old)
+{
+	struct ap_html_plan plan, before;
+	struct ap_output_sink sink;
+	struct ap_str page;
+
+	AP_TRY(read_page(to, file, &plan));
+	if (old)
+		AP_TRY(read_page(to, old, &before));
+	ap_ctx_phase(to->ctx, "writing the report");
+	ap_str_init(&page, to->ctx->arena);
+	ap_html_write(to->ctx, &plan, old ? &before : NULL, &page);
+	AP_TRY(ap_out_open(to, to->set->report, &sink));
+	ap_output_write_fn(&sink, page.s, page.len);
+	return AP_OK;
+}
+
 enum ap_status ap_render(struct ap_writing *to, const char *path)
 {
-	const char *dot_out = to->set->dot_out;
-	struct ap_known file;
+	const char *dot_out = to->set->dot_out, *against = to->set->against;
+	struct ap_known file, old;
 	struct ap_picture pic;
 	enum ap_status st;
 
-	if (!dot_out)
+	if (!dot_out && !to->set->report)
 		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"render: no output; expected --dot-out FILE");
+			"render: no output; expected --dot-out FILE or --report FILE");
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "reading");
 	AP_TRY(ap_model_file(to->ctx, path, &path));
 	AP_TRY(ap_kind_read(to->ctx, to->set, path, &file));
+	if (against)
+		AP_TRY(ap_kind_read(to->ctx, to->set, against, &old));
+	if (to->set->report)
+		AP_TRY(write_report(to, &file, against ? &old : NULL));
+	if (!dot_out)
+		return ap_out_commit(to);
 	AP_TRY(make_picture(to, &file, &pic));
 	ap_ctx_phase(to->ctx, "drawing");
 	st = ap_out_draw(to, dot_out, NULL, &pic);

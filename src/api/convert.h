@@ -14,7 +14,8 @@ enum ap_status ap_convert(struct ap_writing *to, size_t n, const char *const *fr
  * standard output. */
 enum ap_status ap_import_file(struct ap_writing *to, const char *path);
 
-/* Draws a plan or a graph into set->dot_out. */
+/* Draws a plan or a graph into set->dot_out, and writes a plan as a page to set->report; set->against:
+ * an older plan. */
 enum ap_status ap_render(struct ap_writing *to, const char *path);
 
 #endif

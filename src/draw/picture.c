@@ -20,6 +20,7 @@ enum { MOST_VECTORS = 3 }; /* operands shown */
 
 struct builder {
 	struct ap_ctx *ctx;
+	struct ap_dimensions dimensions;
 	AP_VEC(struct ap_pic_node) nodes;
 	AP_VEC(struct ap_pic_edge) edges;
 	AP_VEC(int64_t) sent; /* operator -> forward bytes sent; -1: neither sends nor receives */
@@ -243,6 +244,7 @@ static void add_operator(struct builder *b, const struct facts *f, const struct 
 		add_vector(&slice, "slice ", op->out_slice.v);
 	node.slice = slice.s;
 	node.key = key_of(b->ctx, op, node.part);
+	ap_dimensions_parts(&b->dimensions, op, node.cut_in);
 	AP_PUSH(b->ctx->arena, b->nodes, node);
 	for (uint32_t i = 0; sends && !sent && i < op->ncomm; i++)
 		if (!strcmp(op->comm[i].kind, "Send") && !strcmp(op->comm[i].phase, "forward"))
@@ -374,24 +376,30 @@ static struct ap_saved_vector widen(struct ap_ctx *ctx, const int32_t *v, size_t
 	return (struct ap_saved_vector){n, wide};
 }
 
-/* Sets factors and shard() vectors as the plan file has them. */
-static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
+static void set_factors(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
 {
-	struct ap_strategy s = ap_strategy_of(ctx->scratch, p);
 	struct ap_saved_factor *factor = AP_NEW_N(ctx->scratch, struct ap_saved_factor, AP_MAX_FACTOR);
-	struct ap_saved_vector *in = AP_NEW_N(ctx->scratch, struct ap_saved_vector, s.n + 1), *out = &in[s.n];
 
-	for (uint32_t i = 0; i < s.n; i++)
-		in[i] = widen(ctx, s.cut[i], s.rank[i]);
-	op->in_strategy = (struct ap_saved_vectors){s.n, in};
 	op->nfactor = (uint32_t)p->bound->nfactor;
 	op->factor = factor;
 	for (uint32_t i = 0; i < op->nfactor; i++) {
 		const struct ap_factor *f = &p->bound->factor[i];
 
-		factor[i] = (struct ap_saved_factor){.size = f->size, .parts = p->count[i],
-			.stride = p->stride[i], .batch = f->flags & AP_FACTOR_BATCH};
+		factor[i] = (struct ap_saved_factor){.letter = f->letter, .size = f->size,
+			.parts = p->count[i], .stride = p->stride[i], .batch = f->flags & AP_FACTOR_BATCH};
 	}
+}
+
+/* Sets factors and shard() vectors as the plan file has them. */
+static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
+{
+	struct ap_strategy s = ap_strategy_of(ctx->scratch, p);
+	struct ap_saved_vector *in = AP_NEW_N(ctx->scratch, struct ap_saved_vector, s.n + 1), *out = &in[s.n];
+
+	for (uint32_t i = 0; i < s.n; i++)
+		in[i] = widen(ctx, s.cut[i], s.rank[i]);
+	op->in_strategy = (struct ap_saved_vectors){s.n, in};
+	set_factors(ctx, p, op);
 	if (p->bound->nout) {
 		int32_t vector[AP_MAX_RANK];
 
@@ -452,6 +460,16 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 	struct builder b = {.ctx = ctx};
 
 	AP_RESERVE(ctx->scratch, b.sent, p->graph->nnode);
+	b.dimensions = (struct ap_dimensions){.batch = p->graph->batch,
+		.micro_batches = p->step->micro_batches};
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		struct ap_saved_op op = {.type = p->graph->node[i].type, .cell = p->graph->node[i].cell};
+
+		operator = ap_arena_mark(ctx->scratch);
+		set_factors(ctx, &p->op[i].place, &op);
+		ap_dimensions_learn(&b.dimensions, &op);
+		ap_arena_release(ctx->scratch, operator);
+	}
 	for (ap_id i = 0; i < p->graph->nnode; i++) {
 		const struct ap_node *n = &p->graph->node[i];
 		struct ap_saved_op op = {.name = n->name, .type = n->type, .cell = n->cell,
@@ -558,6 +576,7 @@ void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct builder b = {.ctx = ctx};
 
+	ap_dimensions_of_saved(plan, &b.dimensions);
 	for (uint32_t i = 0; i < plan->nop; i++)
 		add_operator(&b, &facts, &plan->op[i]);
 	add_saved_operands(&b, plan);

@@ -4,6 +4,7 @@
 #ifndef AP_DRAW_PICTURE_H
 #define AP_DRAW_PICTURE_H
 
+#include "draw/dimension.h"
 #include "plan/plan.h"
 #include "planfile/plan_read.h"
 
@@ -31,6 +32,7 @@ struct ap_pic_node {
 	uint32_t ncomm;
 	double time_s; /* per step; 0: unknown */
 	const char *part; /* outermost cluster, "stage 0, segment 1"; NULL without a pipeline */
+	int64_t cut_in[AP_DIMENSION_COUNT]; /* parts of each dimension; 1, of a graph 0: not cut */
 };
 struct ap_pic_edge {
 	uint32_t from, to; /* nodes */

@@ -35,7 +35,7 @@ ckpt ckpt plan cost shard graph hw rule base
 planfile planfile ckpt plan route pipeline search problem cost shard graph hw rule base autopar
 diff diff planfile cost shard graph hw base
 draw draw planfile plan shard graph rule hw base
-report report runlog planfile plan route pipeline problem graph hw rule base autopar
+report report draw runlog planfile plan route pipeline problem graph hw rule base autopar
 explain explain report drive elim search table plan cost shard graph hw rule problem base autopar
 bundle bundle report runlog planfile ckpt drive plan route pipeline cost shard graph hw rule base autopar
 api api explain runlog bundle report draw diff planfile ckpt decision drive plan route hybrid partition pipeline search table problem cost shard import model graph hw rule base autopar

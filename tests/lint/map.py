@@ -29,7 +29,7 @@ def read(name):
 
 def modules(folder):
     """Names as the map gives them: a .c file without its suffix, all other files with it."""
-    files = [f for f in os.listdir(os.path.join(ROOT, 'src', folder)) if f.endswith(('.c', '.h', '.def', '.py'))]
+    files = [f for f in os.listdir(os.path.join(ROOT, 'src', folder)) if f.endswith(('.c', '.h', '.def', '.py', '.css', '.js'))]
     return {f[:-2] if f.endswith('.c') else f for f in files if not (f.endswith('.h') and f[:-2] + '.c' in files)}
 
 
