@@ -241,22 +241,27 @@ static enum ap_status unexpected(struct ap_writing *to, const struct ap_known *f
 		ap_kind_text(file->kind), expected);
 }
 
+/* old: a plan that a plan is held against, or NULL. */
 static enum ap_status make_picture(struct ap_writing *to, const struct ap_known *file,
-	struct ap_picture *pic)
+	const struct ap_known *old, struct ap_picture *pic)
 {
 	const struct ap_graph_params params = {
 		.unknown_batch_parallel = to->set->unknown_operators == AP_UNKNOWN_BATCH_PARALLEL,
 	};
 	const struct ap_graph *g;
-	struct ap_saved plan;
+	struct ap_saved plan, before;
 
 	if (file->kind == AP_KIND_PLAN) {
 		AP_TRY(read_plan(to, file, &plan));
-		ap_picture_of_saved(to->ctx, &plan, pic);
+		if (old && old->kind != AP_KIND_PLAN)
+			return unexpected(to, old, "a plan");
+		if (old)
+			AP_TRY(read_plan(to, old, &before));
+		ap_picture_of_saved(to->ctx, &plan, old ? &before : NULL, pic);
 		return AP_OK;
 	}
-	if (file->kind != AP_KIND_GRAPH)
-		return unexpected(to, file, "a plan or an operator graph");
+	if (file->kind != AP_KIND_GRAPH || old)
+		return unexpected(to, file, old ? "a plan" : "a plan or an operator graph");
 	AP_TRY(ap_graph_load(to->ctx, file->doc,
 		ap_input_sha256(to->ctx, &file->in), &params, &g));
 	ap_picture_of_graph(to->ctx, g, pic);
@@ -273,7 +278,7 @@ static enum ap_status read_page(struct ap_writing *to, const struct ap_known *fi
 	if (file->kind != AP_KIND_PLAN)
 		return unexpected(to, file, "a plan");
 	AP_TRY(read_plan(to, file, saved));
-	ap_picture_of_saved(to->ctx, saved, picture);
+	ap_picture_of_saved(to->ctx, saved, NULL, picture);
 	*out = (struct ap_html_plan){.file = ap_file_base(file->in.path), .picture = picture};
 	ap_figures_read(to->ctx, file->doc, saved, &out->figures);
 	return AP_OK;
@@ -317,7 +322,7 @@ enum ap_status ap_render(struct ap_writing *to, const char *path)
 		AP_TRY(write_report(to, &file, against ? &old : NULL));
 	if (!dot_out)
 		return ap_out_commit(to);
-	AP_TRY(make_picture(to, &file, &pic));
+	AP_TRY(make_picture(to, &file, against ? &old : NULL, &pic));
 	ap_ctx_phase(to->ctx, "drawing");
 	st = ap_out_draw(to, dot_out, NULL, &pic);
 	if (st == AP_LIMIT)

@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "base/str.h"
+#include "rule/op.h"
 
 /* After the qualitative palettes of Paul Tol ("Colour schemes", 2021): bright, and light for the fills. */
 const struct ap_dimension_look ap_dimension_look[AP_DIMENSION_COUNT] = {
@@ -121,8 +122,10 @@ void ap_dimensions_parts(
 void ap_dimensions_of_saved(const struct ap_saved *plan, struct ap_dimensions *out)
 {
 	const struct ap_saved_fact *batch = ap_saved_fact(plan, "graph", "batch");
-	const struct ap_saved_fact *micro = ap_saved_fact(plan, "settings", "micro_batches");
+	const struct ap_saved_fact *micro = ap_saved_fact(plan, "pipeline", "micro_batches");
 
+	if (!micro) /* only pipelines have it beside the settings */
+		micro = ap_saved_fact(plan, "settings", "micro_batches");
 	*out = (struct ap_dimensions){.batch = batch ? batch->integer : 0,
 		.micro_batches = micro && micro->integer > 0 ? micro->integer : 1};
 	for (uint32_t i = 0; i < plan->nop; i++)
@@ -141,4 +144,56 @@ void ap_dimensions_add(struct ap_str *out, const int64_t parts[AP_DIMENSION_COUN
 	}
 	if (!any)
 		ap_str_add(out, "not cut");
+}
+
+void ap_dimensions_vote(struct ap_dimension_votes *votes, const char *type,
+	const int64_t parts[AP_DIMENSION_COUNT], double time_s)
+{
+	const struct ap_op_row *row = ap_op_next(NULL, type);
+
+	if (!row || row->unit != AP_OP_CUBE)
+		return;
+	votes->all_s += time_s;
+	for (int d = 0; d < AP_DIMENSION_COUNT; d++) {
+		int i = 0;
+
+		while (i < votes->n[d] && votes->v[d][i].parts != parts[d])
+			i++;
+		if (parts[d] <= 1 || i == AP_DIMENSION_VOTES)
+			continue;
+		if (i == votes->n[d])
+			votes->v[d][votes->n[d]++].parts = parts[d];
+		votes->v[d][i].time_s += time_s;
+	}
+}
+
+void ap_dimensions_elect(const struct ap_dimension_votes *votes, int64_t parts[AP_DIMENSION_COUNT])
+{
+	for (int d = 0; d < AP_DIMENSION_COUNT; d++) {
+		double most_s = votes->all_s / 50; /* less is next to nothing */
+
+		parts[d] = 1;
+		for (int i = 0; i < votes->n[d]; i++)
+			if (votes->v[d][i].time_s > most_s) {
+				most_s = votes->v[d][i].time_s;
+				parts[d] = votes->v[d][i].parts;
+			}
+	}
+}
+
+void ap_dimensions_message(struct ap_str *out, const int64_t parts[AP_DIMENSION_COUNT], int64_t devices,
+	int64_t stages, int64_t micro_batches)
+{
+	size_t start = out->len;
+
+	for (int d = 0; d < AP_DIMENSION_COUNT; d++)
+		if (parts[d] > 1)
+			ap_str_addf(out, "%s%s over %" PRId64, out->len > start ? ", " : "",
+				ap_dimension_look[d].name, parts[d]);
+	if (out->len == start)
+		ap_str_add(out, devices > 1 ? "nothing is cut" : "one device");
+	if (stages > 1)
+		ap_str_addf(out, ", %" PRId64 " pipeline stages", stages);
+	if (micro_batches > 1)
+		ap_str_addf(out, ", %" PRId64 " micro-batches", micro_batches);
 }

@@ -45,8 +45,30 @@ void ap_dimensions_parts(
 /* The dimensions of a plan file. */
 void ap_dimensions_of_saved(const struct ap_saved *plan, struct ap_dimensions *out);
 
-/* Adds "batch 8, sequence 4"; "not cut" if nothing is. */
 struct ap_str;
+
+/* Adds "batch 8, sequence 4"; "not cut" if nothing is. */
 void ap_dimensions_add(struct ap_str *out, const int64_t parts[AP_DIMENSION_COUNT]);
+
+enum { AP_DIMENSION_VOTES = 16 };
+
+/* How the network is cut for the most part: for each dimension the number of parts that most time of
+ * products, convolutions and attention is cut in. Numbers after the first AP_DIMENSION_VOTES do not count.
+ */
+struct ap_dimension_votes {
+	double all_s;
+	int n[AP_DIMENSION_COUNT];
+	struct {
+		int64_t parts;
+		double time_s;
+	} v[AP_DIMENSION_COUNT][AP_DIMENSION_VOTES];
+};
+void ap_dimensions_vote(struct ap_dimension_votes *votes, const char *type,
+	const int64_t parts[AP_DIMENSION_COUNT], double time_s);
+void ap_dimensions_elect(const struct ap_dimension_votes *votes, int64_t parts[AP_DIMENSION_COUNT]);
+
+/* Adds a plan in words: "batch over 8, hidden over 4, 8 pipeline stages, 64 micro-batches". */
+void ap_dimensions_message(struct ap_str *out, const int64_t parts[AP_DIMENSION_COUNT], int64_t devices,
+	int64_t stages, int64_t micro_batches);
 
 #endif

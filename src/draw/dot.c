@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -65,63 +66,220 @@ static void add_name(struct ap_str *out, const char *name)
 	}
 }
 
-/* Appends a name for an HTML-like label, where a newline becomes <BR>. */
-static void add_html(struct ap_str *out, const char *name)
-{
-	unsigned code;
+/* ---- labels of boxes and frames: rows of text, measured ---- */
 
-	for (size_t len; *name; name += len ? len : 1) {
-		len = *name == '\n' ? 0 : hidden((const unsigned char *)name, &code);
-		if (len)
-			ap_str_addf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
-		else if (*name == '\n')
-			ap_str_add(out, "<BR ALIGN=\"LEFT\"/>");
-		else if (strchr("<>&\"", *name))
-			ap_str_addf(out, "&#%d;", *name);
+/* Widths of the printable ASCII characters in thousandths of the size, regular and bold, of DejaVu Sans:
+ * Verdana is as wide, other fonts that "sans-serif" stands for are narrower. So a box has room for its text
+ * whatever font the picture is looked at with, also where dot knows none. */
+static const uint16_t widths[2][95] = {
+	{318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636,
+		636, 636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632,
+		575, 775, 752, 295, 295, 656, 557, 863, 748, 787, 603, 787, 695, 635, 611, 732, 684, 989,
+		685, 611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352, 635, 634, 278,
+		278, 579, 278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636,
+		337, 636, 838},
+	{348, 456, 521, 838, 696, 1002, 872, 306, 457, 457, 523, 838, 380, 415, 380, 365, 696, 696, 696,
+		696, 696, 696, 696, 696, 696, 696, 400, 400, 838, 838, 838, 580, 1000, 774, 762, 734, 830,
+		683, 683, 821, 837, 372, 372, 775, 637, 995, 837, 850, 733, 850, 770, 720, 682, 812, 774,
+		1103, 771, 724, 725, 457, 365, 457, 838, 500, 500, 675, 716, 593, 716, 678, 435, 716, 712,
+		343, 343, 665, 343, 1042, 712, 687, 716, 716, 493, 595, 478, 712, 652, 924, 645, 652, 582,
+		712, 365, 712, 838},
+};
+
+enum { OTHER_WIDTH = 800, WIDE = 1000 }; /* of other characters; of those of East Asia, and later ones */
+
+double ap_dot_width(const char *text, double size, bool bold)
+{
+	double sum = 0;
+
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c >= ' ' && c < 0x7F)
+			sum += widths[bold][c - ' '];
+		else if (c >= 0xC0)
+			sum += c >= 0xE1 ? WIDE : OTHER_WIDTH;
+	}
+	return sum * size / 1000;
+}
+
+#define INK "#1c1e21"
+#define MUTED "#62676c"
+
+enum { NAME_SHOWN = 80, PADDING = 4 }; /* bytes of a name in a box; points left of and right of a row */
+
+struct label { /* an HTML-like label in the making, row by row */
+	struct ap_ctx *ctx;
+	struct ap_str rows;
+	double width; /* of the widest row, in points */
+};
+
+static struct label begin_label(struct ap_ctx *ctx)
+{
+	struct label l = {.ctx = ctx};
+
+	ap_str_init(&l.rows, ctx->scratch);
+	return l;
+}
+
+/* Adds text of an HTML-like label. */
+static void add_escaped(struct ap_str *out, const char *text)
+{
+	for (; *text; text++) {
+		if (strchr("<>&\"'", *text))
+			ap_str_addf(out, "&#%d;", *text);
 		else
-			ap_str_addc(out, *name);
+			ap_str_addc(out, *text);
 	}
 }
 
-/* ---- labels and tooltips; a blank or backslash in each makes cgraph quote it ---- */
+/* Raw text without what must not be shown, cut to most bytes, in scratch. A newline stays. */
+static const char *clean(struct ap_ctx *ctx, const char *raw, size_t most)
+{
+	struct ap_str out;
+	unsigned code;
+
+	ap_str_init(&out, ctx->scratch);
+	for (size_t len; *raw; raw += len) {
+		len = *raw == '\n' ? 0 : hidden((const unsigned char *)raw, &code);
+		if (out.len >= most && ((unsigned char)*raw & 0xC0) != 0x80) {
+			ap_str_add(&out, "...");
+			break;
+		}
+		if (len)
+			ap_str_addf(&out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+		else
+			ap_str_addc(&out, *raw);
+		len = len ? len : 1;
+	}
+	return out.s;
+}
+
+struct style {
+	double size;
+	const char *color;
+	bool bold;
+};
+
+static const struct style title_style = {11, INK, true}, name_style = {8.5, MUTED, false},
+			  line_style = {9, INK, false}, moved_style = {9, AP_DOT_MOVE_COLOR, true};
+
+/* Adds a row for each line of a text. */
+static void add_text(struct label *l, const char *raw, const struct style *style)
+{
+	const char *text = clean(l->ctx, raw, 20 * NAME_SHOWN);
+
+	for (const char *end; *text; text = end + (*end == '\n')) {
+		const char *line;
+
+		end = text + strcspn(text, "\n");
+		if (text + strspn(text, " \t") >= end) /* dot takes none between tags */
+			continue;
+		line = ap_arena_strndup(l->ctx->scratch, text, (size_t)(end - text));
+		l->width = fmax(l->width, ap_dot_width(line, style->size, style->bold));
+		ap_str_addf(&l->rows, "<TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"%d.%d\" COLOR=\"%s\">%s",
+			(int)style->size, (int)(style->size * 10) % 10, style->color,
+			style->bold ? "<B>" : "");
+		add_escaped(&l->rows, line);
+		ap_str_addf(&l->rows, "%s</FONT></TD></TR>", style->bold ? "</B>" : "");
+	}
+}
+
+/* Ends a table in a row, of which `used` points are taken: dot would spread its cells over the rest of the
+ * row, which end_label() fills. Texts have no such bytes: clean(). */
+static void add_fill(struct label *l, double used)
+{
+	ap_str_addf(&l->rows, "\x01%d\x02</TR></TABLE></TD></TR>", (int)used);
+	l->width = fmax(l->width, used);
+}
+
+/* Adds a row of chips, one for each dimension that is cut. */
+static void add_chips(struct label *l, const int64_t parts[AP_DIMENSION_COUNT])
+{
+	double width = 0;
+
+	for (int d = 0; d < AP_DIMENSION_COUNT; d++) {
+		char text[64];
+
+		if (parts[d] <= 1)
+			continue;
+		snprintf(text, sizeof text, "%s %" PRId64, ap_dimension_look[d].name, parts[d]);
+		ap_str_add(&l->rows,
+			width > 0 ? ""
+				  : "<TR><TD ALIGN=\"LEFT\"><TABLE BORDER=\"0\" CELLBORDER=\"0\" "
+				    "CELLSPACING=\"2\" CELLPADDING=\"2\"><TR>");
+		ap_str_addf(&l->rows,
+			"<TD BGCOLOR=\"%s\" WIDTH=\"%d\"><FONT POINT-SIZE=\"9\" COLOR=\"" INK "\">%s</"
+			"FONT></TD>",
+			ap_dimension_look[d].fill, (int)ap_dot_width(text, 9, false) + 5, text);
+		width += ap_dot_width(text, 9, false) + 9;
+	}
+	if (width > 0)
+		add_fill(l, width);
+}
+
+/* Adds a bar for a share of the longest time. */
+static void add_bar(struct label *l, const char *color, double share)
+{
+	int width = (int)lrint(90 * share);
+
+	if (width < 1)
+		return;
+	ap_str_addf(&l->rows,
+		"<TR><TD ALIGN=\"LEFT\"><TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" "
+		"CELLPADDING=\"0\"><TR><TD FIXEDSIZE=\"TRUE\" WIDTH=\"%d\" HEIGHT=\"5\" "
+		"BGCOLOR=\"%s\"></TD>",
+		width, color);
+	add_fill(l, width);
+}
+
+/* The label: a table that is as wide as its widest row at least. */
+static const char *end_label(struct label *l)
+{
+	int width = (int)ceil(l->width) + 2 * PADDING;
+	struct ap_str out;
+
+	ap_str_init(&out, l->ctx->scratch);
+	ap_str_addf(&out,
+		"<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"1\">"
+		"<TR><TD HEIGHT=\"0\" WIDTH=\"%d\"></TD></TR>",
+		width);
+	for (const char *row = l->rows.s, *mark; *row;
+		row = mark + strcspn(mark, "\x02") + (*mark != '\0')) {
+		mark = row + strcspn(row, "\x01");
+		ap_str_addn(&out, row, (size_t)(mark - row));
+		if (*mark && width - (int)strtol(mark + 1, NULL, 10) > 0)
+			ap_str_addf(
+				&out, "<TD WIDTH=\"%d\"></TD>", width - (int)strtol(mark + 1, NULL, 10));
+	}
+	ap_str_add(&out, "</TABLE>");
+	return out.s;
+}
 
 enum { MOST_TYPES = 4 }; /* named per chain */
 
-/* Colours of operators by enum ap_pic_class, chosen to be distinct for the colour-blind (Okabe and
- * Ito, 2008). */
-static const struct {
-	const char *word, *fill, *legend;
-} looks[] = {
-	[AP_PIC_NONE] = {"", "#ffffff", ""},
-	[AP_PIC_WHOLE] = {"whole", "#dddddd", "nothing is cut"},
-	[AP_PIC_BATCH] = {"batch", "#56b4e9", "the batch is cut"},
-	[AP_PIC_MODEL] = {"model", "#f0e442", "other dimensions are cut"},
-	[AP_PIC_BOTH] = {"batch+model", "#e69f00", "batch and other dimensions are cut"},
-};
-
-/* The class of a box: what any of its operators cuts. */
-static enum ap_pic_class class_of(const struct ap_pic_view *v, const struct ap_pic_box *box)
+/* The dimension that gives a box its hue: of those that are cut, the one in most parts that is not the
+ * batch; AP_DIMENSION_COUNT: nothing is cut. */
+static enum ap_dimension hue_of(const int64_t parts[AP_DIMENSION_COUNT])
 {
-	bool batch = false, model = false, known = false;
+	enum ap_dimension best = AP_DIMENSION_COUNT;
 
-	for (uint32_t i = 0; i < box->nmember; i++) {
-		enum ap_pic_class cls = v->pic->node[box->member[i]].cls;
-
-		known |= cls != AP_PIC_NONE;
-		batch |= cls == AP_PIC_BATCH || cls == AP_PIC_BOTH;
-		model |= cls == AP_PIC_MODEL || cls == AP_PIC_BOTH;
-	}
-	if (!known)
-		return AP_PIC_NONE;
-	if (batch)
-		return model ? AP_PIC_BOTH : AP_PIC_BATCH;
-	return model ? AP_PIC_MODEL : AP_PIC_WHOLE;
+	for (int d = AP_DIMENSION_SEQUENCE; d < AP_DIMENSION_COUNT; d++)
+		if (parts[d] > 1 && (best == AP_DIMENSION_COUNT || parts[d] > parts[best]))
+			best = (enum ap_dimension)d;
+	return best == AP_DIMENSION_COUNT && parts[AP_DIMENSION_BATCH] > 1 ? AP_DIMENSION_BATCH : best;
 }
 
-static void add_line_of(struct ap_str *out, const char *text)
+/* What a box cuts: of a chain its first operator, which does the work; of a group all of them. */
+static void parts_of(
+	const struct ap_pic_view *v, const struct ap_pic_box *box, int64_t parts[AP_DIMENSION_COUNT])
 {
-	ap_str_add(out, "\\n");
-	add_name(out, text);
+	for (int d = 0; d < AP_DIMENSION_COUNT; d++) {
+		parts[d] = v->pic->node[box->member[0]].cut_in[d];
+		for (uint32_t i = 1; i < box->nmember && box->kind == AP_BOX_GROUP; i++)
+			if (v->pic->node[box->member[i]].cut_in[d] > parts[d])
+				parts[d] = v->pic->node[box->member[i]].cut_in[d];
+	}
 }
 
 static void add_share(struct ap_str *out, const struct ap_pic_view *v, double time_s)
@@ -136,57 +294,55 @@ static void add_ranks(struct ap_str *out, const struct ap_pic_box *box)
 		ap_str_addf(out, "#%u ", (unsigned)box->rank[i]);
 }
 
-/* Adds the part of the cell that frames do not show, and the name. */
-static void add_place(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box,
+static const char *cut_name(struct ap_ctx *ctx, const char *name)
+{
+	return clean(ctx, name, NAME_SHOWN);
+}
+
+/* The part of the cell that frames do not show, and the name. */
+static const char *place_of(struct ap_ctx *ctx, const struct ap_pic_view *v, const struct ap_pic_box *box,
 	const struct ap_pic_node *node)
 {
 	const char *path = box->frame == AP_NONE ? "" : v->frame[box->frame].path;
 	size_t len = strlen(path);
 	const char *rest = node->cell + len;
 
-	ap_str_add(out, "\\n");
-	if (ap_short_name(node->name) != node->name && !strncmp(node->cell, path, len) && *rest &&
-		(!len || *rest == '.')) {
-		add_name(out, rest + (len > 0));
-		ap_str_addc(out, '/');
-	}
-	add_name(out, ap_short_name(node->name));
+	if (ap_short_name(node->name) == node->name || strncmp(node->cell, path, len) != 0 || !*rest ||
+		(len && *rest != '.'))
+		return cut_name(ctx, ap_short_name(node->name));
+	return ap_arena_printf(ctx->scratch, "%s/%s", cut_name(ctx, rest + (len > 0)),
+		cut_name(ctx, ap_short_name(node->name)));
 }
 
-/* Adds the cut of a chain's first operator, which does the work, and the slice of its last. */
-static void add_operators(struct ap_str *out, const struct ap_pic_view *v,
-	const struct ap_pic_box *box)
+/* "MatMul, BiasAdd, Reshape", or of a group "Conv2D 3, BatchNorm 3". */
+static void add_types(
+	struct ap_ctx *ctx, struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
 {
-	const struct ap_pic_node *first = &v->pic->node[box->member[0]];
-	const struct ap_pic_node *last = &v->pic->node[box->member[box->nmember - 1]];
-	uint32_t copies = box->operators / box->nmember;
-	enum ap_pic_class cls = class_of(v, box);
-	char buf[32];
+	uint32_t named = 0;
 
-	add_ranks(out, box);
-	for (uint32_t i = 0; i < box->nmember && i < MOST_TYPES; i++) { /* "MatMul, BiasAdd, Reshape" */
-		ap_str_add(out, i ? ", " : "");
-		add_name(out, v->pic->node[box->member[i]].type);
+	for (uint32_t i = 0; i < box->nmember; i++) {
+		const char *type = v->pic->node[box->member[i]].type;
+		uint32_t same = 1;
+		bool seen = false;
+
+		for (uint32_t j = 0; j < box->nmember && box->kind == AP_BOX_GROUP; j++) {
+			bool equal = j != i && !strcmp(v->pic->node[box->member[j]].type, type);
+
+			seen |= equal && j < i;
+			same += equal;
+		}
+		if (seen)
+			continue;
+		if (named++ == MOST_TYPES) {
+			ap_str_add(out, box->kind == AP_BOX_GROUP ? ", more" : "");
+			if (box->kind != AP_BOX_GROUP)
+				ap_str_addf(out, ", %" PRIu32 " more", box->nmember - MOST_TYPES);
+			break;
+		}
+		ap_str_addf(out, "%s%s", named > 1 ? ", " : "", cut_name(ctx, type));
+		if (same > 1)
+			ap_str_addf(out, " %" PRIu32, same);
 	}
-	if (box->nmember > MOST_TYPES)
-		ap_str_addf(out, ", %" PRIu32 " more", box->nmember - MOST_TYPES);
-	add_place(out, v, box, first);
-	if (cls != AP_PIC_NONE)
-		ap_str_addf(out, "\\n%s", looks[cls].word);
-	if (*first->cut && cls != AP_PIC_NONE && cls != AP_PIC_WHOLE)
-		ap_str_addf(out, " %s", first->cut);
-	if (*last->slice)
-		add_line_of(out, last->slice);
-	for (uint32_t i = 0; i < box->nmember; i++)
-		if (*v->pic->node[box->member[i]].comms)
-			add_line_of(out, v->pic->node[box->member[i]].comms);
-	if (!(box->time_s > 0))
-		return;
-	ap_str_addf(out, "\\n%s", ap_format_seconds(box->time_s / copies, buf));
-	if (copies > 1)
-		ap_str_addf(out, " x %" PRIu32, copies);
-	if (box->nrank)
-		add_share(out, v, box->time_s);
 }
 
 static void add_moved(struct ap_str *out, const struct ap_pic_moved *m)
@@ -200,41 +356,120 @@ static void add_moved(struct ap_str *out, const struct ap_pic_moved *m)
 		ap_str_addf(out, " %s", ap_format_seconds(m->time_s, time));
 }
 
-static void add_group(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
+/* Adds a bar and "2.00 us x 40 (11.8%)". */
+static void add_time(struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box,
+	uint32_t copies, const char *color, double longest_s)
 {
-	enum ap_pic_class cls = class_of(v, box);
+	struct ap_str text;
 	char buf[32];
 
-	add_name(out, *box->title ? box->title : "operators in a row");
-	ap_str_addf(out, "\\n%" PRIu32 " operators", box->operators);
-	if (cls != AP_PIC_NONE)
-		ap_str_addf(out, "\\n%s", looks[cls].word);
-	if (box->ncomm)
-		ap_str_addf(out, "\\n%" PRIu32 " collective%s", box->ncomm, box->ncomm > 1 ? "s" : "");
-	if (box->inside.n) {
-		ap_str_add(out, "\\n");
-		add_moved(out, &box->inside);
-	}
-	if (box->time_s > 0) {
-		ap_str_addf(out, "\\n%s", ap_format_seconds(box->time_s, buf));
-		add_share(out, v, box->time_s);
-	}
-	if (box->nrank) {
-		ap_str_add(out, "\\nwith ");
-		add_ranks(out, box);
-	}
+	if (!(box->time_s > 0))
+		return;
+	ap_str_init(&text, l->ctx->scratch);
+	ap_str_add(&text, ap_format_seconds(box->time_s / copies, buf));
+	if (copies > 1)
+		ap_str_addf(&text, " x %" PRIu32, copies);
+	add_share(&text, v, box->time_s);
+	add_bar(l, color, box->time_s / longest_s);
+	add_text(l, text.s, &line_style);
 }
 
-static void add_note(struct ap_str *out, const struct ap_pic_view *v, const struct ap_pic_box *box)
+/* Adds how operators were cut in the plan that this one is held against. */
+static void add_was(struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box)
+{
+	uint32_t changed = 0;
+
+	for (uint32_t i = 0; i < box->nmember; i++)
+		changed += v->pic->node[box->member[i]].was != NULL;
+	if (!changed)
+		return;
+	if (box->kind == AP_BOX_GROUP)
+		add_text(l,
+			ap_arena_printf(l->ctx->scratch, "%" PRIu32 " of %" PRIu32 " changed", changed,
+				box->nmember),
+			&moved_style);
+	for (uint32_t i = 0; i < box->nmember && box->kind != AP_BOX_GROUP; i++)
+		if (v->pic->node[box->member[i]].was) {
+			add_text(l, v->pic->node[box->member[i]].was, &moved_style);
+			break;
+		}
+}
+
+static void add_operators(
+	struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box, double longest_s)
+{
+	const struct ap_pic_node *first = &v->pic->node[box->member[0]];
+	const struct ap_pic_node *last = &v->pic->node[box->member[box->nmember - 1]];
+	int64_t parts[AP_DIMENSION_COUNT];
+	struct ap_str text;
+	enum ap_dimension hue;
+
+	parts_of(v, box, parts);
+	hue = hue_of(parts);
+	ap_str_init(&text, l->ctx->scratch);
+	add_ranks(&text, box);
+	add_types(l->ctx, &text, v, box);
+	add_text(l, text.s, &title_style);
+	add_text(l, place_of(l->ctx, v, box, first), &name_style);
+	add_chips(l, parts);
+	if (*first->cut && hue != AP_DIMENSION_COUNT)
+		add_text(l, first->cut, &name_style);
+	else if (first->cls == AP_PIC_WHOLE)
+		add_text(l, "whole", &name_style);
+	add_was(l, v, box);
+	if (*last->slice)
+		add_text(l, last->slice, &name_style);
+	for (uint32_t i = 0; i < box->nmember; i++)
+		add_text(l, v->pic->node[box->member[i]].comms, &line_style);
+	add_time(l, v, box, box->operators / box->nmember,
+		hue == AP_DIMENSION_COUNT ? MUTED : ap_dimension_look[hue].strong, longest_s);
+}
+
+static void add_group(
+	struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box, double longest_s)
+{
+	int64_t parts[AP_DIMENSION_COUNT];
+	enum ap_dimension hue;
+	struct ap_str text;
+
+	parts_of(v, box, parts);
+	hue = hue_of(parts);
+	ap_str_init(&text, l->ctx->scratch);
+	add_ranks(&text, box);
+	ap_str_add(&text, *box->title ? cut_name(l->ctx, box->title) : "operators in a row");
+	add_text(l, text.s, &title_style);
+	ap_str_init(&text, l->ctx->scratch);
+	ap_str_addf(&text, "%" PRIu32 " operators: ", box->operators);
+	add_types(l->ctx, &text, v, box);
+	add_text(l, text.s, &name_style);
+	add_chips(l, parts);
+	add_was(l, v, box);
+	if (box->ncomm)
+		add_text(l,
+			ap_arena_printf(l->ctx->scratch, "%" PRIu32 " collective%s", box->ncomm,
+				box->ncomm > 1 ? "s" : ""),
+			&line_style);
+	if (box->inside.n) {
+		ap_str_init(&text, l->ctx->scratch);
+		add_moved(&text, &box->inside);
+		add_text(l, text.s, &moved_style);
+	}
+	add_time(
+		l, v, box, 1, hue == AP_DIMENSION_COUNT ? MUTED : ap_dimension_look[hue].strong, longest_s);
+}
+
+static void add_note(struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box)
 {
 	const struct ap_pic_node *node = &v->pic->node[*box->member];
 
-	if (node->kind == AP_PIC_OPERATOR)
-		ap_str_add(out, "from ");
-	add_name(out, node->type);
-	add_line_of(out, ap_short_name(node->name));
+	add_text(l,
+		ap_arena_printf(l->ctx->scratch, "%s%s", node->kind == AP_PIC_OPERATOR ? "from " : "",
+			cut_name(l->ctx, node->type)),
+		&name_style);
+	add_text(l, cut_name(l->ctx, ap_short_name(node->name)), &line_style);
 	if (box->operators > 1)
-		ap_str_addf(out, "\\nand %" PRIu32 " more", box->operators - 1);
+		add_text(l, ap_arena_printf(l->ctx->scratch, "and %" PRIu32 " more", box->operators - 1),
+			&name_style);
 }
 
 /* Adds the label of a line; the leading blank keeps the text off the line. */
@@ -260,47 +495,58 @@ static void add_line(struct ap_str *out, const struct ap_pic_line *line)
 		ap_str_addf(out, " x %" PRIu32, line->moved.n);
 }
 
-/* Adds the label of a frame; lines end in \l, which aligns them left. */
-static void add_frame(struct ap_str *out, const struct ap_pic_view *v,
-	const struct ap_pic_frame *frame)
+/* Adds the label of a frame. */
+static void add_frame(struct label *l, const struct ap_pic_view *v, const struct ap_pic_frame *frame)
 {
 	uint32_t copies = frame->loop == AP_NONE ? 1 : v->fold.loop[frame->loop].copies;
+	struct ap_str text;
 	char buf[32];
 
-	add_name(out, frame->label);
 	if (frame->loop == AP_NONE) {
-		ap_str_addf(out, " (%" PRIu32 ")", frame->operators); /* the blank makes cgraph quote it */
+		add_text(l,
+			ap_arena_printf(l->ctx->scratch, "%s (%" PRIu32 ")", cut_name(l->ctx, frame->label),
+				frame->operators),
+			frame->part ? &title_style : &line_style);
 		return;
 	}
-	ap_str_addf(out, "\\l%" PRIu32 " operators each", frame->operators);
+	add_text(l, frame->label, &title_style);
+	ap_str_init(&text, l->ctx->scratch);
+	ap_str_addf(&text, "%" PRIu32 " operators each", frame->operators);
 	if (frame->time_s > 0) {
-		ap_str_addf(out, ", %s x %" PRIu32,
-			ap_format_seconds(frame->time_s / (frame->all / frame->operators), buf),
-			copies);
-		add_share(out, v, frame->time_s);
+		ap_str_addf(&text, ", %s x %" PRIu32,
+			ap_format_seconds(frame->time_s / (frame->all / frame->operators), buf), copies);
+		add_share(&text, v, frame->time_s);
 	}
-	ap_str_add(out, "\\l");
+	add_text(l, text.s, &name_style);
 }
 
 /* ---- the legend: totals, and the meaning of colours and marks that occur ---- */
 
 #define WHITE "#ffffff"
 
-static void add_row(struct ap_str *out, bool wanted, const char *fill, const char *word, const char *text)
+/* Adds a row: a word as it is in the picture, and what it means. */
+static void add_row(struct label *l, bool wanted, const char *fill, const char *color, const char *word,
+	const char *text)
 {
+	double left = ap_dot_width(word, 9, true) + 2 * PADDING,
+	       right = ap_dot_width(text, 9, false) + 2 * PADDING;
+
 	if (wanted)
-		ap_str_addf(out, "<TR><TD BGCOLOR=\"%s\">%s</TD><TD ALIGN=\"LEFT\">%s</TD></TR>", fill,
-			word, text);
+		ap_str_addf(&l->rows,
+			"<TR><TD BGCOLOR=\"%s\" WIDTH=\"%d\"><FONT POINT-SIZE=\"9\" COLOR=\"%s\">%s</FONT>"
+			"</TD><TD ALIGN=\"LEFT\" WIDTH=\"%d\"><FONT POINT-SIZE=\"9\">%s</FONT></TD></TR>",
+			fill, (int)left, color, word, (int)right, text);
 }
 
-static void add_legend(struct ap_str *out, const struct ap_pic_view *v)
+static const char *legend_of(struct ap_ctx *ctx, const struct ap_pic_view *v)
 {
 	bool ranks = false, moves = false, chains = false, groups = false, notes = false, again = false,
-	     sends = false;
-	uint32_t seen = 0;
+	     sends = false, changed = false, seen[AP_DIMENSION_COUNT] = {false};
+	struct label l = begin_label(ctx), facts = begin_label(ctx);
 
 	for (uint32_t i = 0; i < v->pic->noperator; i++)
-		seen |= UINT32_C(1) << v->pic->node[i].cls;
+		for (int d = 0; d < AP_DIMENSION_COUNT; d++)
+			seen[d] |= v->pic->node[i].cut_in[d] > 1;
 	for (uint32_t b = 0; b < v->nbox; b++) {
 		ranks |= v->box[b].nrank > 0;
 		moves |= v->box[b].inside.n > 0;
@@ -313,32 +559,38 @@ static void add_legend(struct ap_str *out, const struct ap_pic_view *v)
 		sends |= v->line[i].sent > 0;
 		moves |= v->line[i].moved.n > 0;
 	}
-	ap_str_add(out, "<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"2\" "
-		"COLOR=\"#999999\">");
-	ap_str_add(out, "<TR><TD COLSPAN=\"2\" ALIGN=\"LEFT\" BALIGN=\"LEFT\">");
-	if (*v->pic->facts) {
-		add_html(out, v->pic->facts);
-		ap_str_add(out, "<BR/>");
-	}
-	ap_str_addf(out, "%" PRIu32 " operators in %" PRIu32 " boxes</TD></TR>",
-		v->pic->noperator, v->nbox - v->nnote);
-	for (enum ap_pic_class c = AP_PIC_WHOLE; c <= AP_PIC_BOTH; c++)
-		add_row(out, seen >> c & 1, looks[c].fill, looks[c].word, looks[c].legend);
-	add_row(out, ranks, WHITE, "<FONT COLOR=\"" AP_DOT_RANK_COLOR "\"><B>#1 .. #10</B></FONT>",
-		"most time, all copies together; the border is thicker");
-	add_row(out, v->total_s > 0, WHITE, "(4.2%)",
+	add_text(&facts, v->pic->facts, &line_style);
+	add_text(&facts,
+		ap_arena_printf(ctx->scratch, "%" PRIu32 " operators in %" PRIu32 " boxes",
+			v->pic->noperator, v->nbox - v->nnote),
+		&line_style);
+	for (uint32_t i = 0; i < v->pic->noperator; i++)
+		changed |= v->pic->node[i].was != NULL;
+	for (int d = 0; d < AP_DIMENSION_COUNT; d++)
+		add_row(&l, seen[d], ap_dimension_look[d].fill, INK,
+			ap_arena_printf(ctx->scratch, "%s 8", ap_dimension_look[d].name),
+			ap_arena_printf(
+				ctx->scratch, "%s are cut into 8 parts", ap_dimension_look[d].legend));
+	add_row(&l, changed, WHITE, AP_DOT_MOVE_COLOR, "was ..",
+		"cut otherwise in the plan that it is held against");
+	add_row(&l, ranks, WHITE, INK, "#1 .. #10", "most time, all copies together; a bar for the time");
+	add_row(&l, v->total_s > 0, WHITE, INK, "(4.2%)",
 		"share of the time of all operators and redistributions");
-	add_row(out, moves, WHITE, "<FONT COLOR=\"" AP_DOT_MOVE_COLOR "\">AllGather 2 MiB</FONT>",
+	add_row(&l, moves, WHITE, AP_DOT_MOVE_COLOR, "AllGather 2 MiB",
 		"redistribution: steps, bytes a rank receives, time per step; wider: longer");
-	add_row(out, v->fold.nloop, WHITE, "x 40", "drawn once: so many equal copies in a row");
-	add_row(out, again, WHITE, "<I>dashed</I>", "into the next copy");
-	add_row(out, sends, WHITE, "<I>dashed, Send 2 MiB</I>",
+	add_row(&l, v->fold.nloop, WHITE, INK, "x 40", "drawn once: so many equal copies in a row");
+	add_row(&l, again, WHITE, INK, "dashed", "into the next copy");
+	add_row(&l, sends, WHITE, INK, "dashed, Send 2 MiB",
 		"to another part of the pipeline: bytes a rank sends for one micro-batch");
-	add_row(out, chains, WHITE, "A, B", "operators that feed one another, in one box");
-	add_row(out, groups, WHITE, "3D box", "operators of a cell or in a row, in one box");
-	add_row(out, notes, WHITE, "note",
+	add_row(&l, chains, WHITE, INK, "A, B", "operators that feed one another, in one box");
+	add_row(&l, groups, WHITE, INK, "3D box", "operators of a cell or in a row, in one box");
+	add_row(&l, notes, WHITE, INK, "note",
 		"input, shared tensor or much-read result, drawn where it is read");
-	ap_str_add(out, "</TABLE>");
+	return ap_arena_printf(ctx->scratch,
+		"<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"2\" "
+		"CELLPADDING=\"2\" COLOR=\"#c9cbc8\"><TR><TD COLSPAN=\"2\" "
+		"ALIGN=\"LEFT\">%s</TD></TR>%s</TABLE>",
+		end_label(&facts), l.rows.s);
 }
 
 /* ---- callbacks of cgraph ---- */
@@ -495,7 +747,8 @@ static const struct attribute {
 } attributes[] = {
 	{AGRAPH, "label", ""},
 	{AGRAPH, "labelloc", "t"},
-	{AGRAPH, "fontname", "Helvetica"},
+	{AGRAPH, "rankdir", "TB"},
+	{AGRAPH, "fontname", "sans-serif"},
 	{AGRAPH, "linelength", "0"},
 	{AGRAPH, "style", "rounded"},
 	{AGRAPH, "color", "#999999"},
@@ -506,20 +759,20 @@ static const struct attribute {
 	{AGNODE, "label", ""},
 	{AGNODE, "tooltip", ""},
 	{AGNODE, "shape", "box"},
-	{AGNODE, "style", "filled"},
-	{AGNODE, "color", "#333333"},
+	{AGNODE, "style", "rounded,filled"},
+	{AGNODE, "color", "#c9cbc8"},
 	{AGNODE, "fillcolor", "#ffffff"},
-	{AGNODE, "fontname", "Helvetica"},
+	{AGNODE, "fontname", "sans-serif"},
 	{AGNODE, "fontsize", "10"},
 	{AGNODE, "penwidth", "1.0"},
 	{AGNODE, "height", "0.3"},
-	{AGNODE, "margin", "0.08,0.04"},
+	{AGNODE, "margin", "0.03,0.02"},
 	{AGEDGE, "label", ""},
 	{AGEDGE, "tooltip", ""},
 	{AGEDGE, "style", ""},
 	{AGEDGE, "color", "#666666"},
 	{AGEDGE, "fontcolor", AP_DOT_MOVE_COLOR},
-	{AGEDGE, "fontname", "Helvetica"},
+	{AGEDGE, "fontname", "sans-serif"},
 	{AGEDGE, "fontsize", "9"},
 	{AGEDGE, "penwidth", "1.0"},
 	{AGEDGE, "arrowsize", "0.7"},
@@ -536,6 +789,11 @@ static void set_width(void *object, double time_s, double longest_s)
 	set(object, "penwidth", text);
 }
 
+static void set_label(struct drawing *d, void *object, const char *html)
+{
+	set(object, "label", agstrdup_html(d->g, mutable(html)));
+}
+
 static void add_id(char id[24], const char *prefix, uint32_t i)
 {
 	snprintf(id, 24, "%s%" PRIu32, prefix, i);
@@ -548,20 +806,59 @@ static void draw_frames(struct drawing *d)
 
 	for (uint32_t i = 0; i < v->nframe; i++) {
 		uint32_t parent = v->frame[i].parent;
-		struct ap_str label;
+		struct label label = begin_label(d->ctx);
 		char id[24];
 		bool loop, part;
 
 		add_id(id, "cluster_", i);
-		ap_str_init(&label, d->ctx->scratch);
 		add_frame(&label, v, &v->frame[i]);
 		d->frame[i] = agsubg(parent == AP_NONE ? d->g : d->frame[parent], id, 1);
-		set(d->frame[i], "label", label.s);
+		set_label(d, d->frame[i], end_label(&label));
 		loop = v->frame[i].loop != AP_NONE; /* set all attributes: frames inherit them */
 		part = v->frame[i].part != NULL;
 		set(d->frame[i], "color", part ? AP_DOT_PART_COLOR : loop ? "#000000" : "#999999");
 		set(d->frame[i], "penwidth", loop || part ? "2.0" : "1.0");
-		set(d->frame[i], "style", loop ? "rounded,dashed" : "rounded");
+		set(d->frame[i], "style", loop && !part ? "rounded,dashed" : "rounded");
+	}
+}
+
+/* Mixes a colour "#rrggbb" with white: share 0 is white. */
+static const char *tint(struct ap_ctx *ctx, const char *color, double share)
+{
+	unsigned long rgb = strtoul(color + 1, NULL, 16);
+	unsigned out[3];
+
+	for (int i = 0; i < 3; i++) {
+		unsigned c = (unsigned)(rgb >> (16 - 8 * i)) & 0xFF;
+
+		out[i] = 255 - (unsigned)lrint((255 - c) * share);
+	}
+	return ap_arena_printf(ctx->scratch, "#%02x%02x%02x", out[0], out[1], out[2]);
+}
+
+/* Hue: what is cut; strength: the share of the time. */
+static void colour(struct drawing *d, Agnode_t *node, const struct ap_pic_box *box)
+{
+	int64_t parts[AP_DIMENSION_COUNT];
+	enum ap_dimension hue;
+	double share = d->view->total_s > 0 ? box->time_s / d->view->total_s : 0;
+	bool changed = false;
+
+	parts_of(d->view, box, parts);
+	hue = hue_of(parts);
+	for (uint32_t i = 0; i < box->nmember; i++)
+		changed |= d->view->pic->node[box->member[i]].was != NULL;
+	if (hue != AP_DIMENSION_COUNT) {
+		set(node, "fillcolor",
+			tint(d->ctx, ap_dimension_look[hue].fill,
+				share > 0.08           ? 0.75
+					: share > 0.02 ? 0.45
+						       : 0.15));
+		set(node, "color", ap_dimension_look[hue].strong);
+	}
+	if (changed) {
+		set(node, "color", AP_DOT_MOVE_COLOR);
+		set(node, "penwidth", "3.0");
 	}
 }
 
@@ -572,35 +869,34 @@ static void draw_boxes(struct drawing *d)
 	for (uint32_t i = 0; i < v->nbox; i++) {
 		const struct ap_pic_box *box = &v->box[i];
 		const struct ap_pic_node *first = &v->pic->node[*box->member];
+		struct label label = begin_label(d->ctx);
 		struct ap_str text;
 		char id[24];
 
 		add_id(id, "n", i);
 		d->node[i] = agnode(d->g, id, 1);
-		ap_str_init(&text, d->ctx->scratch);
 		if (box->kind == AP_BOX_GROUP)
-			add_group(&text, v, box);
+			add_group(&label, v, box, d->longest_box_s);
 		else if (box->kind == AP_BOX_NOTE)
-			add_note(&text, v, box);
+			add_note(&label, v, box);
 		else
-			add_operators(&text, v, box);
-		set(d->node[i], "label", text.s);
+			add_operators(&label, v, box, d->longest_box_s);
+		set_label(d, d->node[i], end_label(&label));
 		ap_str_init(&text, d->ctx->scratch);
 		ap_str_add(&text, first->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
 		add_name(&text, first->name);
 		if (box->operators > 1)
 			ap_str_addf(&text, "\\nand %" PRIu32 " more", box->operators - 1);
 		set(d->node[i], "tooltip", text.s);
-		set(d->node[i], "fillcolor", looks[class_of(v, box)].fill);
 		if (box->kind == AP_BOX_NOTE) {
 			set(d->node[i], "shape", "note");
-			set(d->node[i], "color", "#777777");
+			set(d->node[i], "style", "filled");
 		} else {
 			if (box->kind == AP_BOX_GROUP)
 				set(d->node[i], "shape", "box3d");
-			set_width(d->node[i], box->time_s, d->longest_box_s);
-			if (box->nrank)
-				set(d->node[i], "color", AP_DOT_RANK_COLOR);
+			if (box->kind == AP_BOX_GROUP)
+				set(d->node[i], "style", "filled");
+			colour(d, d->node[i], box);
 		}
 		if (box->frame != AP_NONE)
 			agsubnode(d->frame[box->frame], d->node[i], 1);
@@ -636,25 +932,46 @@ static void draw_lines(struct drawing *d)
 
 static void draw_legend(struct drawing *d)
 {
-	struct ap_str text;
-	char *label;
 	Agnode_t *n;
 
 	if (!d->view->nbox)
 		return;
-	ap_str_init(&text, d->ctx->scratch);
-	add_legend(&text, d->view);
-	label = agstrdup_html(d->g, text.s);
 	n = agnode(d->g, mutable("legend"), 1);
-	set(n, "label", label);
+	set_label(d, n, legend_of(d->ctx, d->view));
 	set(n, "shape", "plain");
 	set(n, "tooltip", "the legend");
+}
+
+enum { SHORT = 7 }; /* boxes in a row that a screen has room for beside each other */
+
+/* Boxes on the longest path without notes; boxes and lines are in topological order but for lines into
+ * another copy. */
+static uint32_t depth_of(struct ap_ctx *ctx, const struct ap_pic_view *v)
+{
+	uint32_t *depth = AP_NEW_N(ctx->scratch, uint32_t, v->nbox), most = 0;
+	bool more = true;
+
+	for (uint32_t round = 0; more && round <= SHORT; round++) {
+		more = false;
+		for (uint32_t i = 0; i < v->nline; i++) {
+			const struct ap_pic_line *line = &v->line[i];
+
+			if (line->again || line->from == line->to || depth[line->to] > depth[line->from] ||
+				v->box[line->from].kind == AP_BOX_NOTE)
+				continue;
+			depth[line->to] = depth[line->from] + 1;
+			most = depth[line->to] > most ? depth[line->to] : most;
+			more = true;
+		}
+	}
+	return most + 1;
 }
 
 static void draw(struct drawing *d)
 {
 	const struct ap_pic_view *v = d->view;
-	struct ap_str title;
+	struct label title = begin_label(d->ctx);
+	const struct style big = {15, INK, true};
 
 	for (uint32_t i = 0; i < v->nbox; i++)
 		d->longest_box_s = fmax(d->longest_box_s, v->box[i].time_s);
@@ -665,10 +982,10 @@ static void draw(struct drawing *d)
 	for (size_t i = 0; i < AP_COUNT(attributes); i++)
 		agattr(d->g, attributes[i].kind, mutable(attributes[i].key),
 			mutable(attributes[i].value));
-	ap_str_init(&title, d->ctx->scratch);
-	add_name(&title, v->pic->title);
-	ap_str_add(&title, "\\n"); /* makes cgraph quote it */
-	set(d->g, "label", title.s);
+	add_text(&title, v->pic->title, &big);
+	set_label(d, d->g, end_label(&title));
+	if (depth_of(d->ctx, v) <= SHORT)
+		set(d->g, "rankdir", "LR");
 	draw_frames(d);
 	draw_boxes(d);
 	draw_lines(d);

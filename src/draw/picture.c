@@ -199,7 +199,7 @@ static const char *comms_text(struct ap_ctx *ctx, const struct ap_saved_op *op)
 	return text.s;
 }
 
-static const char *key_of(struct ap_ctx *ctx, const struct ap_saved_op *op, const char *part)
+static const char *key_of(struct ap_ctx *ctx, const struct ap_saved_op *op)
 {
 	struct ap_str text;
 
@@ -215,8 +215,6 @@ static const char *key_of(struct ap_ctx *ctx, const struct ap_saved_op *op, cons
 	for (uint32_t i = 0; i < op->ncomm; i++)
 		ap_str_addf(&text, "|%s %s %" PRId64 " %" PRId64, op->comm[i].phase, op->comm[i].kind,
 			op->comm[i].ranks, op->comm[i].bytes);
-	if (part)
-		ap_str_addf(&text, "@%s", part); /* a loop must not span stages */
 	return text.s;
 }
 
@@ -243,7 +241,7 @@ static void add_operator(struct builder *b, const struct facts *f, const struct 
 	if (op->out_slice.n && op->out_slice.v->n)
 		add_vector(&slice, "slice ", op->out_slice.v);
 	node.slice = slice.s;
-	node.key = key_of(b->ctx, op, node.part);
+	node.key = key_of(b->ctx, op);
 	ap_dimensions_parts(&b->dimensions, op, node.cut_in);
 	AP_PUSH(b->ctx->arena, b->nodes, node);
 	for (uint32_t i = 0; sends && !sent && i < op->ncomm; i++)
@@ -254,13 +252,22 @@ static void add_operator(struct builder *b, const struct facts *f, const struct 
 
 /* ---- title and legend ---- */
 
-/* "NAME on 8 x CHIP: 1.23 ms a step" */
-static const char *title_of(struct ap_ctx *ctx, const struct facts *f)
+/* "NAME on 8 x CHIP: batch over 8; 1.23 ms a step" */
+static const char *title_of(const struct builder *b, const struct facts *f)
 {
+	struct ap_dimension_votes votes = {0};
+	int64_t parts[AP_DIMENSION_COUNT];
+	struct ap_str text;
 	char buf[32];
 
-	return ap_arena_printf(ctx->arena, "%s on %" PRId64 " x %s: %s a step", f->graph, f->devices,
-		f->chip, ap_format_seconds(f->step_time_s, buf));
+	for (size_t i = 0; i < b->nodes.n && b->nodes.v[i].kind == AP_PIC_OPERATOR; i++)
+		ap_dimensions_vote(&votes, b->nodes.v[i].type, b->nodes.v[i].cut_in, b->nodes.v[i].time_s);
+	ap_dimensions_elect(&votes, parts);
+	ap_str_init(&text, b->ctx->arena);
+	ap_str_addf(&text, "%s on %" PRId64 " x %s: ", f->graph, f->devices, f->chip);
+	ap_dimensions_message(&text, parts, f->devices, f->stages, b->dimensions.micro_batches);
+	ap_str_addf(&text, "; %s a step", ap_format_seconds(f->step_time_s, buf));
+	return text.s;
 }
 
 static void add_seconds(struct ap_str *text, const char *what, double s)
@@ -496,11 +503,22 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 		set_move(ctx, edge_of(&b, m->to, m->operand), (size_t)n, kind, m->cost.bytes,
 			ap_plan_move_time_s(m));
 	}
-	finish(&b, title_of(ctx, &facts), legend_of(ctx, &facts), out);
+	finish(&b, title_of(&b, &facts), legend_of(ctx, &facts), out);
 	ap_arena_release(ctx->scratch, mark);
 }
 
 /* ---- plan files ---- */
+
+static bool same_vectors(const struct ap_saved_vectors *a, const struct ap_saved_vectors *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->v[i].n != b->v[i].n ||
+			memcmp(a->v[i].v, b->v[i].v, a->v[i].n * sizeof *a->v[i].v) != 0)
+			return false;
+	return true;
+}
 
 static const struct ap_saved_fact *fact_of(const struct ap_saved *plan, const char *section, const char *key)
 {
@@ -550,7 +568,46 @@ static void add_saved_operands(struct builder *b, const struct ap_saved *plan)
 	begin_operands(b);
 }
 
-void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_picture *out)
+/* Says of operators that old has otherwise how it has them. They are then no copies of those that it has
+ * alike. */
+static void hold_against(struct builder *b, const struct ap_saved *plan, const struct ap_saved *old)
+{
+	struct ap_map *names = ap_map_create(b->ctx->scratch);
+	struct ap_dimensions dimensions;
+
+	ap_dimensions_of_saved(old, &dimensions);
+	for (uint32_t i = 0; i < old->nop; i++)
+		ap_map_put_str(names, old->op[i].name, NULL);
+	for (uint32_t i = 0; i < plan->nop; i++) {
+		const struct ap_saved_op *op = &plan->op[i], *was;
+		ap_id id = ap_map_get_str(names, op->name);
+		struct ap_pic_node *node = &b->nodes.v[i];
+		int64_t parts[AP_DIMENSION_COUNT];
+		struct ap_str text;
+
+		ap_str_init(&text, b->ctx->arena);
+		if (id == AP_NONE) {
+			ap_str_add(&text, "new");
+		} else {
+			was = &old->op[id];
+			ap_dimensions_parts(&dimensions, was, parts);
+			if (memcmp(parts, node->cut_in, sizeof parts) != 0)
+				ap_dimensions_add(&text, parts);
+			else if (!same_vectors(&op->in_strategy, &was->in_strategy) ||
+				!same_vectors(&op->out_strategy, &was->out_strategy))
+				ap_str_add(&text, cut_text(b->ctx, was));
+			if (was->stage != op->stage)
+				ap_str_addf(&text, "%sin stage %" PRId64, text.len ? ", " : "", was->stage);
+		}
+		if (!text.len)
+			continue;
+		node->was = id == AP_NONE ? text.s : ap_arena_printf(b->ctx->arena, "was %s", text.s);
+		node->key = ap_arena_printf(b->ctx->arena, "%s!%s", node->key, node->was);
+	}
+}
+
+void ap_picture_of_saved(
+	struct ap_ctx *ctx, const struct ap_saved *plan, const struct ap_saved *old, struct ap_picture *out)
 {
 	const struct facts facts = {
 		.graph = fact_of(plan, "graph", "name")->text,
@@ -579,6 +636,8 @@ void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct
 	ap_dimensions_of_saved(plan, &b.dimensions);
 	for (uint32_t i = 0; i < plan->nop; i++)
 		add_operator(&b, &facts, &plan->op[i]);
+	if (old)
+		hold_against(&b, plan, old);
 	add_saved_operands(&b, plan);
 	for (uint32_t i = 0; i < plan->nmove; i++) {
 		const struct ap_saved_move *m = &plan->move[i];
@@ -587,6 +646,6 @@ void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct
 		if (edge)
 			set_move(ctx, edge, m->nstep, m->step, m->bytes, m->time_s);
 	}
-	finish(&b, title_of(ctx, &facts), legend_of(ctx, &facts), out);
+	finish(&b, title_of(&b, &facts), legend_of(ctx, &facts), out);
 	ap_arena_release(ctx->scratch, mark);
 }

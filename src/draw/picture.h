@@ -33,6 +33,8 @@ struct ap_pic_node {
 	double time_s; /* per step; 0: unknown */
 	const char *part; /* outermost cluster, "stage 0, segment 1"; NULL without a pipeline */
 	int64_t cut_in[AP_DIMENSION_COUNT]; /* parts of each dimension; 1, of a graph 0: not cut */
+	const char *
+		was; /* "was batch 8": what it is held against has it otherwise; NULL: not held, or equal */
 };
 struct ap_pic_edge {
 	uint32_t from, to; /* nodes */
@@ -56,7 +58,9 @@ struct ap_picture {
 void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_picture *out);
 void ap_picture_of_graph(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_picture *out);
 
-/* From a plan file: the same picture as of the plan in memory, without what the file lacks. */
-void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, struct ap_picture *out);
+/* From a plan file: the same picture as of the plan in memory, without what the file lacks. old: an older
+ * plan that it is held against, or NULL; operators are found again by their names. */
+void ap_picture_of_saved(struct ap_ctx *ctx, const struct ap_saved *plan, const struct ap_saved *old,
+	struct ap_picture *out);
 
 #endif

@@ -233,6 +233,36 @@ static uint32_t depth_before(const struct folder *f, uint32_t i)
 	}
 }
 
+/* Does a part of the pipeline begin with operator i? */
+static bool begins_part(const struct folder *f, uint32_t i)
+{
+	const struct ap_pic_node *node = &f->wire.pic->node[i];
+
+	return i > 0 && node->part && (!node[-1].part || strcmp(node->part, node[-1].part) != 0);
+}
+
+/* Are copies whole parts, or do they all lie in one? O(operators of the copies). */
+static bool keeps_parts(const struct folder *f, const struct found *c)
+{
+	const struct item *first = &f->wire.item[c->begin], *end = &f->wire.item[c->begin + c->period - 1];
+	uint32_t length = end->first + end->length - first->first, borders = 0;
+
+	if (!f->wire.pic->node[first->first].part)
+		return true;
+	for (uint32_t i = 1; i < length * c->copies; i++) {
+		if (!begins_part(f, first->first + i))
+			continue;
+		if (i % length)
+			return false;
+		borders++;
+	}
+	/* copies that are parts are all of each */
+	return !borders ||
+		(borders == c->copies - 1 && begins_part(f, first->first) &&
+			(first->first + length * c->copies == f->wire.pic->noperator ||
+				begins_part(f, first->first + length * c->copies)));
+}
+
 /* Properties of copies of a run whose second (or first, if alone) copy begins at an item. */
 struct start {
 	uint32_t same_until; /* end of the pairs from here with the same wiring */
@@ -306,12 +336,16 @@ static struct found copies_at(const struct run *run, const struct start *start,
 	return c;
 }
 
-/* Prefers copies that begin less deep in cells, then more copies, fewer results read across the
- * start, an earlier start. */
+/* Prefers copies that begin with a part of the pipeline, less deep in cells, then more copies, fewer
+ * results read across the start, an earlier start. */
 static bool is_better(const struct folder *f, const struct found *a, const struct found *b)
 {
 	uint32_t depth_a = depth_before(f, a->begin), depth_b = depth_before(f, b->begin);
+	bool part_a = begins_part(f, f->wire.item[a->begin].first),
+	     part_b = begins_part(f, f->wire.item[b->begin].first);
 
+	if (part_a != part_b)
+		return part_a;
 	if (depth_a != depth_b)
 		return depth_a < depth_b;
 	if (a->copies != b->copies)
@@ -353,7 +387,7 @@ static bool worth_it(const struct folder *f, struct found *c)
 		drawn += f->wire.item[c->begin + i].drawn;
 	c->chained = link == LINK_CHAIN;
 	return (c->copies - 1) * drawn >= LEAST_SAVED && link != LINK_FAR &&
-		(c->chained || c->copies >= LEAST_ASIDE);
+		(c->chained || c->copies >= LEAST_ASIDE) && keeps_parts(f, c);
 }
 
 /* Finds all copies in a run, none before floor; returns the end of the last. */
@@ -474,11 +508,13 @@ static struct item make_loop(struct folder *f, const struct found *c)
 			f->loops.v[body[i].loop].parent = item.loop;
 	}
 	item.length = loop.length * c->copies;
+	loop.parts = begins_part(f, loop.first + loop.length);
 	ap_str_init(&key, f->ctx->scratch);
 	ap_str_addf(&key, "l%u:", (unsigned)c->copies);
 	for (uint32_t i = 0; i < c->period; i++)
 		ap_str_addn(&key, (const char *)&body[i].sig, sizeof(ap_id));
 	item.sig = ap_map_put(f->sigs, key.s, key.len, NULL);
+	loop.like = item.sig;
 	AP_PUSH(f->ctx->scratch, f->loops, loop);
 	return item;
 }

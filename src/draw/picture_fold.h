@@ -3,7 +3,8 @@
  * Copies are equal if their operators have equal keys one by one, and each operand has the same
  * source: inside the copy, the previous copy, the same outside operator, or an input. What the
  * first copy reads instead of the previous copy may come from anywhere before the loop, with any
- * redistribution. Copies that do not read each other fold only if there are at least four. */
+ * redistribution. Copies that do not read each other fold only if there are at least four. Copies are
+ * whole parts of a pipeline, or lie in one. */
 #ifndef AP_DRAW_PICTURE_FOLD_H
 #define AP_DRAW_PICTURE_FOLD_H
 
@@ -14,6 +15,8 @@ struct ap_pic_loop {
 	uint32_t first, length; /* the first copy: operators [first, first + length) */
 	uint32_t copies;
 	bool chained; /* each copy reads the previous one; else side by side */
+	bool parts; /* each copy is a part of the pipeline */
+	ap_id like; /* equal for loops that are equal in all but names and what they read from outside */
 };
 
 struct ap_pic_fold {

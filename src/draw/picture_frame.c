@@ -212,7 +212,7 @@ static uint32_t enter_loops(struct framer *f, uint32_t loop, const char *cell, s
 	uint32_t frame;
 
 	*from = 0;
-	if (loop == AP_NONE)
+	if (loop == AP_NONE || f->h->fold->loop[loop].parts)
 		return f->base;
 	frame = enter_loops(f, f->h->fold->loop[loop].parent, cell, from);
 	frame = enter_parts(f, frame, cell, *from, x->all);
@@ -226,12 +226,14 @@ static void enter_all(struct framer *f)
 
 	for (uint32_t i = 0; i < h->pic->noperator; i++) {
 		const struct ap_pic_node *node = &h->pic->node[i];
-		const struct ap_pic_frame part = {.parent = AP_NONE, .loop = AP_NONE,
-			.part = node->part, .path = ""};
+		struct ap_pic_frame part = {
+			.parent = AP_NONE, .loop = AP_NONE, .part = node->part, .path = ""};
 		size_t from;
 
 		if (!is_head(h, i))
 			continue;
+		for (uint32_t l = h->fold->in[i]; l != AP_NONE; l = h->fold->loop[l].parent)
+			part.loop = h->fold->loop[l].parts ? l : part.loop;
 		f->base = node->part ? place(f, &part) : AP_NONE;
 		h->frame[i] = enter_loops(f, h->fold->in[i], node->cell, &from);
 		h->frame[i] = enter_parts(f, h->frame[i], node->cell, from, strlen(node->cell));
@@ -318,6 +320,16 @@ static const char *loop_label(struct framer *f, const struct ap_pic_frame *frame
 		*from && strcmp(from, to) != 0 ? to : "");
 }
 
+/* "stage 1 to stage 6, alike" */
+static const char *part_label(const struct framer *f, const struct ap_pic_frame *frame)
+{
+	const struct ap_pic_loop *loop = frame->loop == AP_NONE ? NULL : &f->h->fold->loop[frame->loop];
+
+	return loop ? ap_arena_printf(f->ctx->scratch, "%s to %s, alike", frame->part,
+			      f->h->pic->node[loop->first + (loop->copies - 1) * loop->length].part)
+		    : frame->part;
+}
+
 /* Sums operators and times, inner frames included. */
 static void sum_up(struct ap_pic_heads *h)
 {
@@ -349,8 +361,9 @@ void ap_pic_frames_make(struct ap_ctx *ctx, struct ap_pic_heads *h)
 	for (uint32_t k = 0; k < h->nframe; k++) {
 		struct ap_pic_frame *frame = &h->tree[k];
 
-		frame->label = frame->part ? frame->part : frame->loop == AP_NONE ?
-			short_path(h, frame->parent, frame->path) : loop_label(&f, frame);
+		frame->label = frame->part       ? part_label(&f, frame)
+			: frame->loop == AP_NONE ? short_path(h, frame->parent, frame->path)
+						 : loop_label(&f, frame);
 	}
 	sum_up(h);
 }
@@ -527,9 +540,10 @@ static void remove_empty(struct ap_ctx *ctx, struct ap_pic_heads *h)
 			h->frame[i] = place[h->frame[i]];
 }
 
-void ap_pic_frames_shrink(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t most)
+#define LITTLE 0.005 /* share of the time that need not be shown in detail */
+
+static struct shrinker begin_shrinking(struct ap_ctx *ctx, struct ap_pic_heads *h)
 {
-	struct choice *choice = AP_NEW_N(ctx->scratch, struct choice, h->nframe);
 	struct shrinker s = {.h = h,
 		.boxes = AP_NEW_N(ctx->scratch, uint32_t, h->nframe),
 		.gone = AP_NEW_N(ctx->scratch, bool, h->nframe),
@@ -538,11 +552,108 @@ void ap_pic_frames_shrink(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t m
 		.child = AP_NEW_N(ctx->scratch, uint32_t, h->nframe),
 		.sibling = AP_NEW_N(ctx->scratch, uint32_t, h->nframe)};
 
-	if (h->nbox <= most)
-		return;
 	for (uint32_t i = 0; i < h->pic->noperator && !s.timed; i++)
 		s.timed = h->pic->node[i].time_s > 0;
 	list_boxes(&s);
+	return s;
+}
+
+/* The pipeline part that a frame is in, "" without one. */
+static const char *part_of(const struct ap_pic_heads *h, uint32_t frame)
+{
+	while (frame != AP_NONE && !h->tree[frame].part)
+		frame = h->tree[frame].parent;
+	return frame == AP_NONE ? "" : h->tree[frame].label;
+}
+
+/* Joins loops that are equal to one in which more time is spent. */
+static void join_twins(struct ap_ctx *ctx, struct shrinker *s)
+{
+	const struct ap_pic_heads *h = s->h;
+
+	for (uint32_t k = 0; k < h->nframe; k++) {
+		const struct ap_pic_frame *frame = &h->tree[k];
+		uint32_t twin = AP_NONE;
+
+		if (frame->loop == AP_NONE || frame->part || s->gone[k] || s->boxes[k] < 2)
+			continue;
+		for (uint32_t j = 0; j < h->nframe; j++)
+			if (j != k && h->tree[j].loop != AP_NONE && !h->tree[j].part && !s->gone[j] &&
+				h->fold->loop[h->tree[j].loop].like == h->fold->loop[frame->loop].like &&
+				(h->tree[j].time_s > frame->time_s ||
+					(h->tree[j].time_s == frame->time_s &&
+						h->tree[j].all >= frame->all && j < k)))
+				twin = twin == AP_NONE || h->tree[j].time_s > h->tree[twin].time_s ? j
+												   : twin;
+		if (twin == AP_NONE)
+			continue;
+		h->tree[k].label = ap_arena_printf(ctx->scratch, "%s, as in %s", frame->label,
+			*part_of(h, twin) ? part_of(h, twin) : h->tree[twin].label);
+		collapse(s, k);
+	}
+}
+
+/* Marks frames that show something if they stay: operators cut otherwise than others, redistributions,
+ * changes; unless all of it takes next to no time. */
+static bool *find_mixed(struct ap_ctx *ctx, const struct ap_pic_heads *h)
+{
+	const struct ap_picture *pic = h->pic;
+	double *time_s = AP_NEW_N(ctx->scratch, double, h->nframe), all_s = 0;
+	bool *mixed = AP_NEW_N(ctx->scratch, bool, h->nframe),
+	     *changed = AP_NEW_N(ctx->scratch, bool, h->nframe);
+	const struct ap_pic_node **first = AP_NEW_N(ctx->scratch, const struct ap_pic_node *, h->nframe);
+
+	for (uint32_t i = 0; i < pic->noperator; i++) {
+		const struct ap_pic_node *node = &pic->node[i];
+
+		if (h->fold->stand[i] != i)
+			continue;
+		for (uint32_t k = h->frame[ap_pic_head(h, i)]; k != AP_NONE; k = h->tree[k].parent) {
+			first[k] = first[k] ? first[k] : node;
+			mixed[k] |= memcmp(first[k]->cut_in, node->cut_in, sizeof node->cut_in) != 0;
+			changed[k] |= node->was != NULL;
+		}
+	}
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		all_s += pic->node[i].time_s;
+	for (uint32_t e = 0; e < pic->nedge; e++) {
+		const struct ap_pic_edge *edge = &pic->edge[e];
+		uint32_t k = h->frame[ap_pic_head(h, h->fold->stand[edge->to])];
+
+		all_s += edge->time_s;
+		for (; *edge->moves && k != AP_NONE; k = h->tree[k].parent) {
+			mixed[k] = true;
+			time_s[k] += edge->time_s;
+		}
+	}
+	for (uint32_t k = 0; k < h->nframe; k++)
+		mixed[k] = h->tree[k].part || changed[k] ||
+			(mixed[k] && h->tree[k].time_s + time_s[k] >= LITTLE * all_s);
+	return mixed;
+}
+
+void ap_pic_frames_tidy(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t plenty)
+{
+	struct choice *choice = AP_NEW_N(ctx->scratch, struct choice, h->nframe);
+	const bool *mixed = find_mixed(ctx, h);
+	struct shrinker s = begin_shrinking(ctx, h);
+
+	join_twins(ctx, &s);
+	for (uint32_t k = 0; k < h->nframe; k++)
+		s.gone[k] |= mixed[k];
+	while (s.timed && h->nbox > plenty && collapse_some(&s, choice, plenty))
+		;
+	remove_empty(ctx, h);
+}
+
+void ap_pic_frames_shrink(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t most)
+{
+	struct choice *choice = AP_NEW_N(ctx->scratch, struct choice, h->nframe);
+	struct shrinker s;
+
+	if (h->nbox <= most)
+		return;
+	s = begin_shrinking(ctx, h);
 	while (h->nbox > most && collapse_some(&s, choice, most))
 		;
 	for (uint32_t each = (h->nbox + most - 1) / most; h->nbox > most; each *= 2) {

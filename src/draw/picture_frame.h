@@ -9,7 +9,7 @@
 struct ap_pic_frame {
 	uint32_t parent; /* AP_NONE: outermost */
 	uint32_t loop; /* index in the fold; AP_NONE: a cell or pipeline part */
-	const char *part; /* pipeline part; NULL: a cell or loop */
+	const char *part; /* pipeline part, with a loop the first of several; NULL: a cell or loop */
 	const char *path; /* cell */
 	const char *label;
 	uint32_t operators; /* in one copy of each enclosing loop and its own */
@@ -41,6 +41,12 @@ void ap_pic_heads_chain(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_
 
 /* Adds nested frames for cells with several boxes, and for loops. O(operators * depth). */
 void ap_pic_frames_make(struct ap_ctx *ctx, struct ap_pic_heads *h);
+
+/* Turns frames into boxes that show nothing new: loops that are equal to one that is drawn, and, while
+ * there are more than `plenty` boxes, frames whose operators are all cut alike and have nothing
+ * redistributed, or that take next to no time; those first that hide least time per box saved. A graph
+ * without times keeps these. */
+void ap_pic_frames_tidy(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t plenty);
 
 /* Turns frames into boxes, those first that hide least time per box saved; if that would hide too
  * much, joins neighbours. Leaves at most `most` (>= 1) boxes. */

@@ -9,7 +9,10 @@
 #include "base/vec.h"
 
 /* Above this number of boxes, small operators join those they read. */
-enum { MANY_BOXES = 40 };
+enum { MANY_BOXES = 12 };
+
+/* Above this number of boxes, what is cut alike throughout is a box. */
+enum { PLENTY = 24 };
 
 /* Operator inputs with a note of their own; the rest share one. */
 enum { MANY_NOTES = 8 };
@@ -293,6 +296,8 @@ void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_
 	if (detail == AP_PIC_FOLD && h.nbox > MANY_BOXES)
 		ap_pic_heads_chain(ctx, &h, w.rank);
 	ap_pic_frames_make(ctx, &h);
+	if (detail == AP_PIC_FOLD)
+		ap_pic_frames_tidy(ctx, &h, PLENTY);
 	if (detail == AP_PIC_FULL)
 		draw_boxes(&w, &h);
 	else

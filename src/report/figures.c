@@ -431,6 +431,7 @@ static void read_groups(struct ap_ctx *ctx, struct ap_figures *f)
 	struct ap_name_item *item = AP_NEW_N(ctx->scratch, struct ap_name_item, saved->nop);
 	const char **collectives = AP_NEW_N(ctx->scratch, const char *, saved->nop);
 	const double *kernel_s = read_kernels(ctx, f);
+	struct ap_dimension_votes votes = {0};
 	const struct ap_name_fold *fold;
 	struct ap_figures_group *group;
 
@@ -468,6 +469,9 @@ static void read_groups(struct ap_ctx *ctx, struct ap_figures *f)
 		g->communication_s = g->time_s > g->kernel_s ? g->time_s - g->kernel_s : 0;
 		f->operators_s += g->time_s;
 	}
+	for (uint32_t i = 0; i < f->ngroup; i++)
+		ap_dimensions_vote(&votes, group[i].type, group[i].parts, group[i].time_s);
+	ap_dimensions_elect(&votes, f->parts);
 	if (f->ngroup)
 		qsort(group, f->ngroup, sizeof *group, by_group_time);
 	f->group = group;
@@ -507,41 +511,6 @@ static void read_moves(struct ap_ctx *ctx, struct ap_figures *f)
 	if (f->nmove)
 		qsort(move, f->nmove, sizeof *move, by_move_time);
 	f->move = move;
-}
-
-/* For each dimension the number of parts that most time of products and attention is cut in. */
-static void read_parts(struct ap_ctx *ctx, struct ap_figures *f)
-{
-	for (int d = 0; d < AP_DIMENSION_COUNT; d++) {
-		struct ap_map *ids = ap_map_create(ctx->scratch);
-		AP_VEC(double) time_s = {0};
-		double most_s = 0, all_s = 0;
-
-		f->parts[d] = 1;
-		for (uint32_t i = 0; i < f->ngroup; i++) {
-			const struct ap_figures_group *g = &f->group[i];
-			const char *class = class_of(g->type);
-			bool fresh;
-			ap_id id;
-
-			if (strcmp(class, "matrix products") != 0 && strcmp(class, "attention") != 0 &&
-				strcmp(class, "convolutions") != 0)
-				continue;
-			all_s += g->time_s;
-			if (g->parts[d] <= 1)
-				continue;
-			id = ap_map_put(ids, &g->parts[d], sizeof g->parts[d], &fresh);
-			if (fresh)
-				AP_PUSH(ctx->scratch, time_s, 0);
-			time_s.v[id] += g->time_s;
-			if (time_s.v[id] <= most_s)
-				continue;
-			most_s = time_s.v[id];
-			f->parts[d] = g->parts[d];
-		}
-		if (most_s < all_s / 50) /* next to nothing is cut so */
-			f->parts[d] = 1;
-	}
 }
 
 /* ---- the schedule without a pipeline ---- */
@@ -597,23 +566,11 @@ void ap_figures_read(
 	read_sums(ctx, out);
 	read_groups(ctx, out);
 	read_moves(ctx, out);
-	read_parts(ctx, out);
 	read_runs(ctx, out);
 	ap_arena_release(ctx->scratch, mark);
 }
 
 void ap_figures_message(const struct ap_figures *f, struct ap_str *out)
 {
-	size_t start = out->len;
-
-	for (int d = 0; d < AP_DIMENSION_COUNT; d++)
-		if (f->parts[d] > 1)
-			ap_str_addf(out, "%s%s over %" PRId64, out->len > start ? ", " : "",
-				ap_dimension_look[d].name, f->parts[d]);
-	if (out->len == start)
-		ap_str_add(out, f->devices > 1 ? "nothing is cut" : "one device");
-	if (f->nstage > 1)
-		ap_str_addf(out, ", %" PRIu32 " pipeline stages", f->nstage);
-	if (f->micro_batches > 1)
-		ap_str_addf(out, ", %" PRId64 " micro-batches", f->micro_batches);
+	ap_dimensions_message(out, f->parts, f->devices, f->nstage, f->micro_batches);
 }

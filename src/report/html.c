@@ -723,9 +723,9 @@ static uint32_t find_layer(const struct ap_pic_view *v)
 	for (uint32_t i = 0; i < v->nframe; i++) {
 		uint32_t up = v->frame[i].parent;
 
-		while (up != AP_NONE && v->frame[up].loop == AP_NONE)
+		while (up != AP_NONE && (v->frame[up].loop == AP_NONE || v->frame[up].part))
 			up = v->frame[up].parent;
-		if (v->frame[i].loop != AP_NONE && up == AP_NONE &&
+		if (v->frame[i].loop != AP_NONE && !v->frame[i].part && up == AP_NONE &&
 			(best == AP_NONE || v->frame[i].time_s > v->frame[best].time_s))
 			best = i;
 	}

@@ -32,8 +32,9 @@ static const char *dot_of(struct ap_ctx *ctx, const struct ap_picture *pic)
 static const struct ap_pic_node small_nodes[] = {
 	{"Default/a-A/MatMul-op0", "MatMul", "a", "1x4, 4x2 to 1x2", "slice 8x16",
 		"AllReduce of 4, 2.00 MiB\ngradient AllReduce of 2, 1.00 KiB", "", AP_PIC_OPERATOR,
-		AP_PIC_BOTH, 2, 2e-6},
-	{"add", "Add", "a", "8x1", "", "", "", AP_PIC_OPERATOR, AP_PIC_BATCH, 0, 1e-6},
+		AP_PIC_BOTH, 2, 2e-6, NULL, {2, 4, 1, 1, 1, 1, 1}, NULL},
+	{"add", "Add", "a", "8x1", "", "", "", AP_PIC_OPERATOR, AP_PIC_BATCH, 0, 1e-6, NULL,
+		{2, 1, 1, 1, 1, 1, 1}, NULL},
 	{"loss", "Mean", "", "", "", "", "", AP_PIC_OPERATOR, AP_PIC_WHOLE, 0, 0},
 	{"x", "Input", "", "", "", "", "", AP_PIC_INPUT, AP_PIC_NONE, 0, 0},
 };
@@ -45,35 +46,96 @@ static const struct ap_pic_edge small_edges[] = {
 static const struct ap_picture small = {"net on 8 x chip", "a < b\nstep", 4, 3, small_nodes, 3,
 	small_edges};
 
+/* An HTML-like label as it is read: rows are lines, cells of a row have a blank between them. */
+static const char *read_html(struct ap_ctx *ctx, const char *html)
+{
+	struct ap_str out = new_str(ctx);
+	size_t row = 0; /* where it begins */
+
+	for (const char *s = html; *s; s++) {
+		if (*s == '&') {
+			char *end;
+
+			ck_assert_int_eq(s[1], '#');
+			ap_str_addc(&out, (char)strtol(s + 2, &end, 10));
+			ck_assert_int_eq(*end, ';');
+			s = end;
+		} else if (*s != '<') {
+			ap_str_addc(&out, *s);
+		} else {
+			if (!strncmp(s, "</TR>", 5) && out.len > row) {
+				if (out.s[out.len - 1] == ' ')
+					out.s[--out.len] = '\0';
+				ap_str_addc(&out, '\n');
+				row = out.len;
+			}
+			if (!strncmp(s, "</TD>", 5) && out.len > row && out.s[out.len - 1] != ' ' &&
+				out.s[out.len - 1] != '\n')
+				ap_str_addc(&out, ' ');
+			s += strcspn(s, ">");
+			ck_assert_int_eq(*s, '>');
+		}
+	}
+	while (out.len && strchr(" \n", out.s[out.len - 1]))
+		out.s[--out.len] = '\0';
+	return out.s;
+}
+
+static const char *label_of(struct ap_ctx *ctx, const char *text, const char *id)
+{
+	char key[] = "label";
+	Agraph_t *g = agmemread(text);
+	Agnode_t *n;
+	const char *label;
+
+	ck_assert_ptr_nonnull(g);
+	n = agnode(g, ap_arena_strdup(ctx->arena, id), 0);
+	ck_assert_ptr_nonnull(n);
+	label = read_html(ctx, agget(n, key));
+	agclose(g);
+	return label;
+}
+
 START_TEST(text_of_a_small_picture)
 {
 	struct ap_ctx ctx = new_ctx();
 	const char *text = dot_of(&ctx, &small);
 	static const char *const parts[] = {
 		"digraph plan {\n",
-		"label=\"net on 8 x chip\\n\"",
 		"linelength=0",
+		"rankdir=LR",
+		"fontname=\"sans-serif\"",
 		"\tsubgraph cluster_0 {\n",
-		"label=\"a (2)\"",
-		"n0\t[color=\"#8b0000\",\n\t\t\tfillcolor=\"#e69f00\",\n",
-		"label=\"#1 MatMul\\nMatMul-op0\\nbatch+model 1x4, 4x2 to 1x2\\nslice 8x16\\n"
-		"AllReduce of 4, 2.00 MiB\\ngradient AllReduce of 2, 1.00 KiB\\n2.00 us (11.8%)\",\n",
-		"penwidth=5.0,\n\t\t\ttooltip=\"operator Default/a-A/MatMul-op0\"];",
-		"label=\"#2 Add\\nadd\\nbatch 8x1\\n1.00 us (5.9%)\",\n\t\t\tpenwidth=3.0",
-		"label=\"Mean\\nloss\\nwhole\"",
+		"n0\t[color=\"#12795c\",\n\t\t\tfillcolor=\"#d7f1e9\",\n",
+		"tooltip=\"operator Default/a-A/MatMul-op0\"];",
+		"BGCOLOR=\"#cfe2f3\"",
 		"n0 -> n1\t[color=\"" AP_DOT_MOVE_COLOR "\",\n",
 		"label=\" AllGather 2.00 MiB 14.0 us\",\n",
 		"penwidth=5.0,\n\t\ttooltip=\"tensor h\"];",
-		"label=\"Input\\nx\"",
 		"shape=note",
 		"n3 -> n0\t[tooltip=\"tensor x\"];",
 		"legend\t[label=<<TABLE",
-		"a &#60; b<BR ALIGN=\"LEFT\"/>step<BR/>3 operators in 3 boxes",
-		"the batch is cut",
+	};
+	static const struct {
+		const char *id, *label;
+	} labels[] = {
+		{"n0",
+			"#1 MatMul\nMatMul-op0\nbatch 2 sequence 4\n1x4, 4x2 to 1x2\nslice 8x16\nAllReduce "
+			"of 4, 2.00 MiB\n"
+			"gradient AllReduce of 2, 1.00 KiB\n2.00 us (11.8%)"},
+		{"n1", "#2 Add\nadd\nbatch 2\n8x1\n1.00 us (5.9%)"},
+		{"n2", "Mean\nloss\nwhole"},
+		{"n3", "Input\nx"},
 	};
 
+	for (size_t i = 0; i < AP_COUNT(labels); i++)
+		ck_assert_str_eq(label_of(&ctx, text, labels[i].id), labels[i].label);
+	ck_assert_ptr_nonnull(
+		strstr(label_of(&ctx, text, "legend"), "a < b\nstep\n3 operators in 3 boxes\n"));
+	ck_assert_ptr_nonnull(strstr(label_of(&ctx, text, "legend"), "samples are cut into 8 parts"));
+	ck_assert_ptr_null(strstr(label_of(&ctx, text, "legend"), "experts"));
 	for (size_t i = 0; i < AP_COUNT(parts); i++)
-		ck_assert_msg(strstr(text, parts[i]), "no \"%s\" in:\n%s", parts[i], text);
+		ck_assert_msg(strstr(text, parts[i]), "no \"%s\"", parts[i]);
 	ck_assert_str_eq(dot_of(&ctx, &small), text);
 	free_ctx(&ctx);
 }
@@ -146,6 +208,26 @@ static const char *unescape(struct ap_ctx *ctx, const char *s)
 	return out.s;
 }
 
+/* Two texts and a third, as rows: those that are empty are none. */
+static const char *lines(struct ap_ctx *ctx, const char *a, const char *b, const char *c)
+{
+	const char *all = ap_arena_printf(ctx->arena, "%s\n%s%s", a, b, c);
+	struct ap_str out = new_str(ctx);
+
+	for (const char *end; *all; all = end + (*end == '\n')) {
+		size_t len;
+
+		end = all + strcspn(all, "\n");
+		for (len = (size_t)(end - all); len && all[len - 1] == ' '; len--)
+			;
+		if (all + strspn(all, " \t") >= end)
+			continue;
+		ap_str_add(&out, out.len ? "\n" : "");
+		ap_str_addn(&out, all, len);
+	}
+	return out.s;
+}
+
 static void check_hostile(struct ap_ctx *ctx, const char *text, const struct hostile *h,
 	uint32_t count)
 {
@@ -160,8 +242,7 @@ static void check_hostile(struct ap_ctx *ctx, const char *text, const struct hos
 		Agnode_t *n = agnode(g, id, 0);
 
 		ck_assert_ptr_nonnull(n);
-		ck_assert_str_eq(unescape(ctx, agget(n, key)),
-			ap_arena_printf(ctx->arena, "%s\n%s", h->shown[i], h->shown[i]));
+		ck_assert_str_eq(read_html(ctx, agget(n, key)), lines(ctx, h->shown[i], h->shown[i], ""));
 		ck_assert_str_eq(unescape(ctx, agget(n, tip)),
 			ap_arena_printf(ctx->arena, "operator %s", h->shown[i]));
 		for (Agedge_t *e = agfstout(g, n); e; e = agnxtout(g, e), edges++) {
@@ -247,11 +328,11 @@ START_TEST(hostile_cells_survive)
 	g = agmemread(dot_of(&ctx, &pic));
 	ck_assert_ptr_nonnull(g);
 	for (Agraph_t *frame = agfstsubg(g); frame; frame = agnxtsubg(frame), frames++) {
-		const char *label = unescape(&ctx, agget(frame, key));
+		const char *label = read_html(&ctx, agget(frame, key));
 		uint32_t i = (uint32_t)strtoul(label, NULL, 10);
 
 		ck_assert_str_eq(label,
-			ap_arena_printf(ctx.arena, "%uq%s (2)", i, h->shown[i]));
+			lines(&ctx, ap_arena_printf(ctx.arena, "%uq%s (2)", i, h->shown[i]), "", ""));
 	}
 	ck_assert_uint_eq(frames, CELLS);
 	agclose(g);
@@ -294,7 +375,11 @@ START_TEST(names_that_dot_would_not_read)
 	text = dot_of(&ctx, &pic);
 	ck_assert(ap_str_utf8(text, strlen(text), &bad));
 	ck_assert_ptr_nonnull(strstr(text, "\xC3\xA9..."));
-	label = strstr(text, "label=\"\\\"\\\"");
+	label = strstr(text, "label=<");
+	ck_assert_ptr_nonnull(label);
+	for (; label; label = strstr(label + 1, "label=<"))
+		ck_assert_uint_lt(strcspn(label, "\n"), 16384);
+	label = strstr(text, "tooltip=\"operator x");
 	ck_assert_ptr_nonnull(label);
 	ck_assert_uint_lt(strcspn(label, "\n"), 16384);
 	free_ctx(&ctx);
@@ -335,7 +420,7 @@ START_TEST(hubs_do_not_pull)
 	ck_assert_ptr_nonnull(strstr(text, "n0 -> n1\t"));
 	ck_assert_ptr_null(strstr(text, "n0 -> n2\t"));
 	ck_assert_ptr_nonnull(strstr(text, "n13 -> n2\t[tooltip=\"tensor t\"]"));
-	for (const char *s = text; (s = strstr(s, "label=\"from T\\nn\"")); s++)
+	for (const char *s = text; (s = strstr(s, ">from T<")); s++)
 		notes++;
 	ck_assert_int_eq(notes, USERS - 1);
 	free_ctx(&ctx);

@@ -102,6 +102,31 @@ static const char *loops_of(struct ap_ctx *ctx, const struct ap_picture *pic)
 	return text.s;
 }
 
+/* Stages of receive, layers and send; the ends have an operator more. */
+static void make_stages(struct maker *m, int stages, int layers)
+{
+	uint32_t x = add(m, "embed");
+	size_t first = 0;
+
+	for (int s = 0; s < stages; s++) {
+		x = s ? after(m, x, "receive") : x;
+		x = add_layers(m, x, layers, "product");
+		x = s + 1 < stages ? after(m, x, "send") : after(m, x, "loss");
+		for (; first < m->nodes.n; first++)
+			m->nodes.v[first].part = ap_arena_printf(m->ctx->arena, "stage %d", s);
+	}
+}
+
+static void make_eight_stages(struct maker *m)
+{
+	make_stages(m, 8, 5);
+}
+
+static void make_two_stages(struct maker *m)
+{
+	make_stages(m, 2, 5);
+}
+
 static void make_layers(struct maker *m)
 {
 	after(m, add_layers(m, add(m, "embed"), 40, "product"), "loss");
@@ -270,6 +295,10 @@ static const struct made {
 	{make_chain, "0+1x10000", 2},
 	{make_far, "", 11},
 	{make_plain, "", 11},
+	/* embed; layers as in stage 1; send | receive; norm, product, sum; send | receive; layers as in
+	   stage 1; loss */
+	{make_eight_stages, "17+17x6 120+3x5 18+3x5in0 1+3x5", 11},
+	{make_two_stages, "18+3x5 1+3x5", 8},
 };
 
 START_LOOP_TEST(repetition, AP_COUNT(made))
@@ -321,6 +350,70 @@ START_TEST(lines_of_layers)
 	ck_assert_double_eq(v.box[2].time_s, 40);
 	ck_assert_uint_eq(v.box[2].nrank, 1);
 	ck_assert_uint_eq(v.box[2].rank[0], 2);
+	free_ctx(&ctx);
+}
+END_TEST
+
+START_TEST(stages_alike_are_one)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct maker m = {.ctx = &ctx};
+	struct ap_pic_view v;
+	struct ap_picture pic;
+	uint32_t parts = 0;
+
+	make_eight_stages(&m);
+	pic = finish(&m);
+	ap_pic_view_make(&ctx, &pic, AP_PIC_FOLD, &v);
+	for (uint32_t i = 0; i < v.nframe; i++) {
+		static const char *const labels[] = {"stage 0", "stage 1 to stage 6, alike", "stage 7"};
+		static const uint32_t operators[] = {17, 17, 17}, all[] = {17, 6 * 17, 17};
+
+		if (!v.frame[i].part)
+			continue;
+		ck_assert_str_eq(v.frame[i].label, labels[parts]);
+		ck_assert_uint_eq(v.frame[i].operators, operators[parts]);
+		ck_assert_uint_eq(v.frame[i].all, all[parts]);
+		parts++;
+	}
+	ck_assert_uint_eq(parts, 3);
+	ck_assert_int_eq(
+		v.box[1].kind, AP_BOX_GROUP); /* the layers of stage 0, where those of stage 1 are drawn */
+	ck_assert_str_eq(v.box[1].title, "x 5, as in stage 1 to stage 6, alike");
+	ck_assert_uint_eq(v.box[1].operators, 15);
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* Cells that are cut alike throughout are a box each where there are many; others show what they cut. */
+START_TEST(what_is_cut_alike_is_a_box)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct maker m = {.ctx = &ctx};
+	struct ap_pic_view v;
+	struct ap_picture pic;
+	uint32_t x = add(&m, "embed"), groups = 0;
+
+	for (int cell = 0; cell < 10; cell++) {
+		size_t first = m.nodes.n;
+
+		for (int i = 0; i < 4; i++)
+			x = after(&m, x, ap_arena_printf(ctx.arena, "op %d", cell * 4 + i));
+		for (size_t i = first; i < m.nodes.n; i++) {
+			m.nodes.v[i].cell = ap_arena_printf(ctx.arena, "net.cell%d", cell);
+			m.nodes.v[i].cut_in[AP_DIMENSION_BATCH] = 8;
+			m.nodes.v[i].cut_in[AP_DIMENSION_HIDDEN] = cell == 4 && i == first + 1 ? 4 : 1;
+		}
+	}
+	pic = finish(&m);
+	ap_pic_view_make(&ctx, &pic, AP_PIC_FOLD, &v);
+	ck_assert_uint_le(v.nbox, 24);
+	for (uint32_t b = 0; b < v.nbox; b++) {
+		groups += v.box[b].kind == AP_BOX_GROUP;
+		if (v.box[b].kind == AP_BOX_GROUP)
+			ck_assert_str_ne(v.box[b].title, "cell4");
+	}
+	ck_assert_uint_ge(groups, 5);
 	free_ctx(&ctx);
 }
 END_TEST

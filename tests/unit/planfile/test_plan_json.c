@@ -261,7 +261,7 @@ START_TEST(picture_of_the_file_is_that_of_the_plan)
 	make(&m, 1);
 	ap_picture_of_plan(&m.f.ctx, &m.plan, &of_plan);
 	ck_assert_int_eq(ap_saved_of_plan(&m.f.ctx, m.doc, &saved), AP_OK);
-	ap_picture_of_saved(&m.f.ctx, &saved, &of_file);
+	ap_picture_of_saved(&m.f.ctx, &saved, NULL, &of_file);
 	ck_assert_uint_eq(of_plan.nnode, 5);
 	ck_assert_uint_eq(of_plan.nedge, 4);
 	ck_assert_str_eq(of_plan.node[1].cut, "2x1, 1x4 to 2x4");
