@@ -73,8 +73,7 @@ typedef void write_fn(struct ap_ctx *ctx, const struct ap_settings *set, const s
 static void write_trace(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,
 	ap_write_fn *write, void *user)
 {
-	(void)set;
-	ap_emit_trace(ctx, made->plan, write, user);
+	ap_emit_trace(ctx, made->plan, (enum ap_trace_detail)set->trace_detail, write, user);
 }
 
 static void write_problem(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_made *made,

@@ -18,6 +18,7 @@
 #include "model/families.h"
 #include "model/hf.h"
 #include "pipeline/schedule.h"
+#include "report/trace.h"
 #include "route/route.h"
 #include "search/engine.h"
 #include "shard/recompute_parse.h"
@@ -52,6 +53,7 @@ WORDS(dtype, "float16", "bfloat16", "float32", "!float8_e4m3fn" NARROW, "!float8
 WORDS(master_dtype, "none", "float32")
 #undef NARROW
 WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
+WORDS(trace_detail, [AP_TRACE_BRIEF] = "brief", [AP_TRACE_FULL] = "full")
 
 /* The names of a table's rows. */
 #define NAMES(of, row_at) \

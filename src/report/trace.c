@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "autopar/version.h"
 #include "base/arena.h"
@@ -14,8 +15,18 @@
 
 enum thread { PASSES, COMPUTE, COMMUNICATION, GRADIENTS, LINKS /* + receiving stage */ };
 
+struct held { /* memory of a stage that is not written yet */
+	struct ap_trace_memory most, last;
+	uint32_t slot; /* of the timeline, that it is in */
+	bool any;
+};
+
 struct tracer {
 	struct ap_jw w;
+	struct ap_arena *arena, *scratch;
+	int32_t micro; /* the micro-batch that is told in operators; -1: all are */
+	struct held *held; /* [nstage] */
+	const char **name; /* [nnode] of slices; NULL: not made yet */
 	const struct ap_plan *p;
 	const struct ap_pipe *pipe; /* NULL: one part */
 	int32_t npart;
@@ -156,19 +167,78 @@ static const char *const categories[] = {
 	[AP_EVENT_SEND] = "send",
 };
 
-static const char *title(const struct ap_plan *p, const struct ap_trace_event *e)
+enum { NAME_BYTES = 100 }; /* of a cell, and of a name */
+
+/* At most NAME_BYTES of a text, whole characters. */
+static const char *cut(struct ap_arena *arena, const char *text)
 {
+	size_t len = strlen(text);
+
+	if (len <= NAME_BYTES)
+		return text;
+	for (len = NAME_BYTES; len && ((unsigned char)text[len] & 0xC0) == 0x80; len--)
+		;
+	return ap_arena_printf(arena, "%.*s...", (int)len, text);
+}
+
+/* The layer of a cell and what is in it: "layers.3/attention.wq" of "model.layers.3.attention.wq". A cell
+ * without a number is as it is. */
+static const char *place_of(struct ap_arena *arena, const char *cell)
+{
+	const char *start = cell;
+
+	for (const char *part = cell; *part;
+		part += strcspn(part, ".") + (part[strcspn(part, ".")] == '.')) {
+		size_t len = strcspn(part, ".");
+
+		if (!len || strspn(part, "0123456789") < len || part == cell) {
+			start = part;
+			continue;
+		}
+		return cut(arena,
+			ap_arena_printf(arena, "%.*s%s%s", (int)(part + len - start), start,
+				part[len] ? "/" : "", part[len] ? part + len + 1 : ""));
+	}
+	return cut(arena, cell);
+}
+
+/* "layers.3/attention.wq/MatMul-op0", made once for each operator. */
+static const char *name_of(struct tracer *t, ap_id node)
+{
+	const struct ap_node *n = &t->p->graph->node[node];
+	const char *own = t->name[node] ? NULL : cut(t->arena, ap_short_name(n->name));
+
+	if (!t->name[node])
+		t->name[node] = *n->cell && ap_short_name(n->name) != n->name
+			? ap_arena_printf(t->arena, "%s/%s", place_of(t->arena, n->cell), own)
+			: own;
+	return t->name[node];
+}
+
+/* The layer of an operator, and what it does there. */
+static const char *in_layer(struct tracer *t, ap_id node, const char *what)
+{
+	const char *cell = t->p->graph->node[node].cell;
+
+	return *cell ? ap_arena_printf(t->scratch, "%s/%s", place_of(t->scratch, cell), what) : what;
+}
+
+static const char *title(struct tracer *t, const struct ap_trace_event *e)
+{
+	const struct ap_plan *p = t->p;
+
 	switch (e->kind) {
 	case AP_EVENT_COMM:
-		return ap_coll_name(p->op[e->index].comm[e->sub].comm.kind);
+		return in_layer(t, e->index, ap_coll_name(p->op[e->index].comm[e->sub].comm.kind));
 	case AP_EVENT_BUCKET:
-		return ap_coll_name(p->bucket[e->index].kind);
+		return in_layer(t, p->bucket[e->index].part->node, ap_coll_name(p->bucket[e->index].kind));
 	case AP_EVENT_MOVE:
 	case AP_EVENT_MOVE_BACK:
+		return in_layer(t, p->move[e->index].to, categories[e->kind]);
 	case AP_EVENT_SEND:
 		return categories[e->kind];
 	default:
-		return ap_short_name(p->graph->node[e->index].name);
+		return name_of(t, e->index);
 	}
 }
 
@@ -217,8 +287,13 @@ static void take_event(void *user, const struct ap_trace_event *e)
 	struct tracer *t = user;
 	bool gradient = e->sub < e->index; /* of a send: goes back through the parts */
 	int thread = e->stream == AP_STREAM_LINK ? LINKS + e->peer : (int)threads[e->stream];
+	struct ap_mark mark;
 
-	begin_event(t, title(t->p, e), categories[e->kind], e->stage, thread, e->start_s, e->end_s);
+	if (t->micro >= 0 && e->micro >= 0 && e->micro != t->micro && e->kind != AP_EVENT_SEND)
+		return;
+	mark = ap_arena_mark(t->scratch);
+	begin_event(t, title(t, e), categories[e->kind], e->stage, thread, e->start_s, e->end_s);
+	ap_arena_release(t->scratch, mark);
 	about(&t->w, t->p, e);
 	if (e->segment >= 0)
 		ap_jw_kint(&t->w, "segment", e->segment);
@@ -235,10 +310,8 @@ static void take_event(void *user, const struct ap_trace_event *e)
 	t->nflow++;
 }
 
-static void take_memory(void *user, const struct ap_trace_memory *m)
+static void write_memory(struct tracer *t, const struct ap_trace_memory *m)
 {
-	struct tracer *t = user;
-
 	ap_jw_obj_flat(&t->w);
 	ap_jw_kstr(&t->w, "name", "memory");
 	place(&t->w, "C", m->stage, PASSES, m->at_s);
@@ -247,13 +320,50 @@ static void take_memory(void *user, const struct ap_trace_memory *m)
 	end_event(t);
 }
 
-static void write_facts(struct ap_jw *w, const struct ap_plan *p)
+/* Writes what a stage held at most since it was last written, and what it holds. */
+static void write_held(struct tracer *t, struct held *h)
 {
+	if (!h->any)
+		return;
+	if (h->most.at_s < h->last.at_s)
+		write_memory(t, &h->most);
+	write_memory(t, &h->last);
+	h->any = false;
+}
+
+static void take_memory(void *user, const struct ap_trace_memory *m)
+{
+	struct tracer *t = user;
+	const struct ap_timeline *line = t->p->timeline;
+	struct held *h = &t->held[m->stage];
+	uint32_t end = line->first[m->stage + 1];
+
+	while (h->slot < end && line->slot[h->slot].end_s <= m->at_s) {
+		write_held(t, h);
+		h->slot++;
+	}
+	if (t->micro < 0 || (h->slot < end && line->slot[h->slot].slot.micro == t->micro)) {
+		write_held(t, h);
+		write_memory(t, m);
+		return;
+	}
+	if (!h->any || m->bytes > h->most.bytes)
+		h->most = *m;
+	h->last = *m;
+	h->any = true;
+}
+
+static void write_facts(struct tracer *t, const struct ap_plan *p)
+{
+	struct ap_jw *w = &t->w;
+
 	ap_jw_kobj(w, "otherData");
 	ap_jw_kstr(w, "tool", "autopar-plan " AP_VERSION);
 	ap_jw_kstr(w, "graph", p->graph->name);
 	ap_jw_kstr(w, "scheduler", ap_plan_scheduler(p));
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
+	if (t->micro >= 0)
+		ap_jw_kint(w, "in_operators", t->micro);
 	ap_jw_knum(w, "step_time_s", p->prediction.step_time_s);
 	ap_jw_karr_flat(w, "peak_bytes");
 	for (uint32_t s = 0; s < p->nstage; s++)
@@ -262,7 +372,8 @@ static void write_facts(struct ap_jw *w, const struct ap_plan *p)
 	ap_jw_end(w);
 }
 
-void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *write, void *user)
+void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, enum ap_trace_detail detail,
+	ap_write_fn *write, void *user)
 {
 	static const struct ap_trace_take take = {take_event, take_memory};
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -271,13 +382,21 @@ void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *wri
 	struct tracer t = {.p = p, .pipe = pipe, .npart = pipe ? pipe->nstage * pipe->nsegment : 1};
 	size_t nmicro = (size_t)p->step->micro_batches;
 
+	/* in the middle pipelines are full */
+	t.micro = detail == AP_TRACE_FULL || nmicro == 1 ? -1 : (int32_t)(nmicro / 2);
+	t.arena = ctx->arena;
+	t.scratch = ctx->scratch;
+	t.held = AP_NEW_N(ctx->scratch, struct held, p->nstage);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		t.held[s].slot = p->timeline->first[s];
+	t.name = AP_NEW_N(ctx->scratch, const char *, p->graph->nnode);
 	t.named = AP_NEW_N(ctx->scratch, bool, p->nstage *(LINKS + p->nstage));
 	if (p->nstage > 1)
 		t.taken_s = AP_NEW_N(ctx->scratch, double, 2 * (size_t)t.npart * nmicro);
 	ap_jw_init(&t.w, write, user, 1);
 	ap_jw_obj(&t.w);
 	ap_jw_kstr(&t.w, "displayTimeUnit", "ms");
-	write_facts(&t.w, p);
+	write_facts(&t, p);
 	ap_jw_karr(&t.w, "traceEvents");
 	for (uint32_t s = 0; s < p->nstage; s++)
 		name_stage(&t, (int32_t)s);
@@ -285,6 +404,8 @@ void ap_emit_trace(struct ap_ctx *ctx, const struct ap_plan *p, ap_write_fn *wri
 		for (uint32_t i = p->timeline->first[s]; i < p->timeline->first[s + 1]; i++)
 			pass(&t, s, &p->timeline->slot[i]);
 	ap_simulate_each(ctx, p, &take, &t);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		write_held(&t, &t.held[s]);
 	ap_jw_end(&t.w);
 	ap_jw_end(&t.w);
 	ap_jw_finish(&t.w);

@@ -51,6 +51,12 @@ for scheduler in 1f1b gpipe; do
   traced gpt3_1.3b $pipe --pipeline-scheduler "$scheduler"
   counted '^4 stages, 4 parts, 8 micro-batches'
 done
+# all micro-batches in operators: three times the size at least, of the same step
+brief=$(wc -c < "$work/1.json")
+# shellcheck disable=SC2086
+traced gpt3_1.3b $pipe --pipeline-scheduler gpipe --trace-detail full
+[ "$(wc -c < "$work/1.json")" -gt $((3 * brief)) ] || fail "brief has $brief bytes"
+grep -q '"name": "blocks.0/attention.dense1/MatMul-op0"' "$work/1.json" || fail "names of slices"
 # shellcheck disable=SC2086
 traced gpt3_1.3b $pipe --pipeline-scheduler zero_bubble_v
 counted '^4 stages, 8 parts, 8 micro-batches'

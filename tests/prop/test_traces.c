@@ -11,22 +11,28 @@ static void traced(struct trial *t)
 	const int32_t *const *counts = trial_counts(t);
 	struct ap_ctx *ctx = &t->f.ctx;
 	struct ap_plan p;
-	struct ap_str text;
-	struct trace trace;
-	const char *fault;
+	size_t events[AP_TRACE_FULL + 1];
 
 	if (!counts)
 		return;
 	trial_plan(t, counts, &p);
-	ap_str_init(&text, ctx->arena);
-	ap_emit_trace(ctx, &p, ap_str_take, &text);
-	fault = trace_read(ctx, "trace.json", text.s, text.len, &trace);
-	if (!fault)
-		fault = trace_check(ctx, &trace);
-	REQUIRE(t, !fault, "%s", fault);
-	REQUIRE(t, trace.nstage == (int64_t)p.nstage && trace.nmicro == p.step->micro_batches,
-		"another step");
-	t->telling = trace.flows.n > 0;
+	for (enum ap_trace_detail detail = AP_TRACE_BRIEF; detail <= AP_TRACE_FULL; detail++) {
+		struct ap_str text;
+		struct trace trace;
+		const char *fault;
+
+		ap_str_init(&text, ctx->arena);
+		ap_emit_trace(ctx, &p, detail, ap_str_take, &text);
+		fault = trace_read(ctx, "trace.json", text.s, text.len, &trace);
+		if (!fault)
+			fault = trace_check(ctx, &trace);
+		REQUIRE(t, !fault, "%s", fault);
+		REQUIRE(t, trace.nstage == (int64_t)p.nstage && trace.nmicro == p.step->micro_batches,
+			"another step");
+		t->telling = trace.flows.n > 0;
+		events[detail] = trace.events.n;
+	}
+	REQUIRE(t, events[AP_TRACE_BRIEF] <= events[AP_TRACE_FULL], "more events in brief");
 }
 
 static void one_stage(struct trial *t)

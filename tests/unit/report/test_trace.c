@@ -121,7 +121,7 @@ static const char *traced(struct fixture *f, const struct ap_plan *p)
 {
 	struct ap_str text = new_str(&f->ctx);
 
-	ap_emit_trace(&f->ctx, p, to_str, &text);
+	ap_emit_trace(&f->ctx, p, AP_TRACE_FULL, to_str, &text);
 	return text.s;
 }
 
@@ -159,6 +159,39 @@ START_TEST(a_pipeline)
 	ck_assert_uint_eq(count(&t, 1, TRACE_COMPUTE, "optimizer"), 1);
 	ck_assert_uint_eq(t.flows.n, 16);
 	ck_assert_ptr_nonnull(strstr(text, "\"stage 1, ranks 4 to 7\""));
+	fixture_close(&f);
+}
+END_TEST
+
+/* One micro-batch in operators, the third; all passes, sends, updates; peaks as in full. */
+START_TEST(in_brief)
+{
+	struct fixture f;
+	struct ap_plan p;
+	struct trace t, full;
+	struct ap_str text;
+	const char *fault;
+
+	open_pipe(&f, &p);
+	text = new_str(&f.ctx);
+	ap_emit_trace(&f.ctx, &p, AP_TRACE_BRIEF, to_str, &text);
+	fault = fault_of(&f.ctx, text.s, &t);
+	ck_assert_msg(!fault, "%s\n%s", fault, text.s);
+	ck_assert_ptr_null(fault_of(&f.ctx, traced(&f, &p), &full));
+	ck_assert_ptr_nonnull(strstr(text.s, "\"in_operators\": 2"));
+	for (int s = 0; s < 2; s++) {
+		ck_assert_uint_eq(count(&t, s, TRACE_PASSES, "pass"), 8);
+		ck_assert_uint_eq(count(&t, s, TRACE_LINK + 1 - s, "send"), 4);
+		ck_assert_uint_eq(count(&t, s, TRACE_COMPUTE, "optimizer"),
+			count(&full, s, TRACE_COMPUTE, "optimizer"));
+		ck_assert_uint_eq(4 * count(&t, s, TRACE_COMPUTE, "forward"),
+			count(&full, s, TRACE_COMPUTE, "forward"));
+		ck_assert_int_eq(t.peak_bytes[s], full.peak_bytes[s]);
+	}
+	for (size_t i = 0; i < t.events.n; i++)
+		if (!strcmp(t.events.v[i].cat, "forward") || !strcmp(t.events.v[i].cat, "backward"))
+			ck_assert_int_eq(t.events.v[i].micro, 2);
+	ck_assert_uint_lt(t.samples.n, full.samples.n);
 	fixture_close(&f);
 }
 END_TEST
