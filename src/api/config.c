@@ -138,7 +138,7 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v,
 
 	switch (ap_jv_type(v)) {
 	case AP_JBOOL:
-		return type != AP_SET_FLAG ? NULL : ap_jv_bool(v) ? "true" : "false";
+		return !ap_setting_is_switch(row) ? NULL : ap_jv_bool(v) ? "true" : "false";
 	case AP_JNUMBER:
 		return number_text(r, v, type);
 	case AP_JSTRING:

@@ -202,6 +202,24 @@ static void sum_up(struct ap_decision *out)
 		out->bound_s = fmin(out->bound_s, out->trial[out->best].step_s);
 }
 
+/* Tells how far it is: the best step, the least that an open trial may reach, the share of trials that are
+ * closed. */
+static void tell(const struct ap_ctx *ctx, const struct ap_rounds *r)
+{
+	double best_s = r->best == AP_NONE ? 0 : r->trial[r->best].step_s,
+	       bound_s = best_s > 0 ? best_s : INFINITY;
+	uint32_t closed = 0;
+
+	for (uint32_t i = 0; ctx->progress && i < r->n; i++) {
+		const struct ap_decision_trial *t = &r->trial[i];
+
+		if (t->verdict == AP_DECISION_OPEN)
+			bound_s = fmin(bound_s, t->bound_s);
+		closed += t->verdict != AP_DECISION_OPEN;
+	}
+	ap_ctx_progress(ctx, best_s, bound_s < INFINITY ? bound_s : 0, r->n ? (double)closed / r->n : -1);
+}
+
 /* Says why no point is a plan that fits. */
 static enum ap_status none_fits(struct ap_ctx *ctx, const struct ap_decision *j)
 {
@@ -317,13 +335,17 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		if (round.n > most - tried)
 			round.n = most - tried;
 		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
+		tell(ctx, &rounds);
 	}
 	spent.bounding = 0;
 	while (!told && set->prune && spent.bounding < PRESS_ALL && !ap_ctx_stopped(ctx) &&
-		ap_rounds_press(&rounds, &round))
+		ap_rounds_press(&rounds, &round)) {
 		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
+		tell(ctx, &rounds);
+	}
 	out->best = rounds.best;
 	out->evaluated = spent.priced;
+	ap_ctx_progress(ctx, 0, -1, -1); /* the bound was of these combinations */
 	sum_up(out);
 	if (out->best == AP_NONE && !told)
 		return no_plan(ctx, out);

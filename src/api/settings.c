@@ -53,6 +53,7 @@ WORDS(dtype, "float16", "bfloat16", "float32", "!float8_e4m3fn" NARROW, "!float8
 WORDS(master_dtype, "none", "float32")
 #undef NARROW
 WORDS(detail, [AP_PIC_FOLD] = "fold", [AP_PIC_FULL] = "full")
+WORDS(progress, [AP_PROGRESS_NONE] = "false", [AP_PROGRESS_SHOWN] = "true", [AP_PROGRESS_JSON] = "json")
 WORDS(trace_detail, [AP_TRACE_BRIEF] = "brief", [AP_TRACE_FULL] = "full")
 
 /* The names of a table's rows. */
@@ -292,6 +293,12 @@ const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_r
 	default:
 		return ap_arena_printf(arena, "%s, or a space such as tp=1..8,cp=1", one);
 	}
+}
+
+bool ap_setting_is_switch(const struct ap_setting_row *row)
+{
+	return row->type == AP_SET_FLAG ||
+		(row->type == AP_SET_CHOICE && !strcmp(row->choices(0), "false"));
 }
 
 const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setting_row *row)
@@ -803,7 +810,7 @@ const char *ap_setting_said(struct ap_ctx *ctx, const struct ap_settings *s, enu
 		return ap_arena_printf(ctx->arena, "%s %s (default)", row->key, text ? text : "none");
 	if (strchr(name, ' ')) /* implied by the value of another setting */
 		return name;
-	if (row->type == AP_SET_FLAG && !strncmp(name, "--", 2) && !strchr(name, '.') &&
+	if (ap_setting_is_switch(row) && !strncmp(name, "--", 2) && !strchr(name, '.') &&
 		(!strcmp(text, "true") || !strncmp(name, "--no-", 5)))
 		return name;
 	return ap_arena_printf(ctx->arena, "%s %s", name, text);

@@ -117,6 +117,8 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_OUTPUT const char *
 #define AP_SET_CTYPE_FOLDER const char *
 
+enum ap_progress_way { AP_PROGRESS_NONE, AP_PROGRESS_SHOWN, AP_PROGRESS_JSON };
+
 struct ap_settings { /* a value type: may be copied and changed; texts are borrowed */
 #define SETTING(field, letter, type, ...) AP_SET_CTYPE_##type field;
 #define ALIAS(field, key)
@@ -221,6 +223,9 @@ bool ap_setting_takes_several(const struct ap_setting_row *row, enum ap_range *r
  * several values out. */
 const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setting_row *row);
 const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row);
+
+/* Can it be given without a value, and as --no-..? A flag, or a choice of "false", "true" and more. */
+bool ap_setting_is_switch(const struct ap_setting_row *row);
 
 /* Sets every setting to its default, as if none were given. */
 void ap_settings_init(struct ap_settings *s);

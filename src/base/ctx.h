@@ -14,6 +14,12 @@ struct ap_diag;
 typedef uint32_t ap_id; /* index into one of the flat arrays of an artefact */
 #define AP_NONE UINT32_MAX
 
+struct ap_progress { /* of a search; what is not known keeps its value */
+	double best_s; /* step of the best plan so far; 0: not known */
+	double bound_s; /* no step of what is searched is under it; 0: not known; negative: no longer */
+	double done; /* share of the phase; negative: not known */
+};
+
 struct ap_ctx {
 	struct ap_arena *arena; /* lives for the whole run */
 	struct ap_arena *scratch; /* released by mark */
@@ -22,6 +28,8 @@ struct ap_ctx {
 	const volatile sig_atomic_t *stop; /* non-zero: stop soon; may be NULL */
 	void (*phase)(void *user, const char *name); /* called at the start of each phase; may be NULL */
 	void *phase_user;
+	/* called when more is known; may be NULL */
+	void (*progress)(void *user, const struct ap_progress *p);
 	const char *helpers; /* folder of programs to start; NULL: next to the running program,
 			or where installed */
 };
@@ -44,6 +52,15 @@ static inline void ap_ctx_phase(const struct ap_ctx *ctx, const char *name)
 {
 	if (ctx->phase)
 		ctx->phase(ctx->phase_user, name);
+}
+
+/* Tells the caller how far a search is. Main thread only. */
+static inline void ap_ctx_progress(const struct ap_ctx *ctx, double best_s, double bound_s, double done)
+{
+	const struct ap_progress p = {best_s, bound_s, done};
+
+	if (ctx->progress)
+		ctx->progress(ctx->phase_user, &p);
 }
 
 #endif

@@ -20,6 +20,7 @@ void ap_workers_make(struct ap_ctx *ctx, struct ap_workers *out)
 		ap_arena_own(ctx->arena, w->kept);
 		w->ctx.jobs = 1;
 		w->ctx.phase = NULL;
+		w->ctx.progress = NULL;
 	}
 }
 

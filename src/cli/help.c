@@ -66,14 +66,14 @@ static void entry(struct ap_str *out, const char *left, const char *text)
 
 static const char *option_left(struct ap_arena *arena, const struct ap_setting_row *row)
 {
-	bool on = row->type == AP_SET_FLAG && !strcmp(row->otherwise, "true");
+	bool on = ap_setting_is_switch(row) && !strcmp(row->otherwise, "true");
 	char letter[8] = "";
 
 	if (row->letter)
 		snprintf(letter, sizeof letter, "-%c, ", row->letter);
 	return ap_arena_printf(arena, "%s%s%s%s", letter,
-		ap_option_spelling(arena, on ? "--[no-]" : "--", row), row->metavar ? " " : "",
-		row->metavar ? row->metavar : "");
+		ap_option_spelling(arena, on ? "--[no-]" : "--", row), row->metavar && !on ? " " : "",
+		row->metavar && !on ? row->metavar : "");
 }
 
 /* The help line of a setting; the long form adds its values, as these commands take them, and its default. */

@@ -79,7 +79,7 @@ static const struct ap_setting_row *find_long(const char *name, size_t len, cons
 	if (row || len < 4 || strncmp(name, "no-", 3) != 0)
 		return row;
 	row = find_spelled(name + 3, len - 3, key);
-	*off = row && row->type == AP_SET_FLAG;
+	*off = row && ap_setting_is_switch(row);
 	return *off ? row : NULL;
 }
 
@@ -154,7 +154,7 @@ static void unknown_option(struct parser *p, const char *word, size_t len)
 		const struct ap_setting_row *row = ap_setting_at(i);
 
 		consider(name, ap_option_spelling(arena, "--", row), &best, &distance);
-		if (row->type == AP_SET_FLAG)
+		if (ap_setting_is_switch(row))
 			consider(name, ap_option_spelling(arena, "--no-", row), &best, &distance);
 	}
 	for (size_t i = 0; (alias = ap_setting_alias_at(i, &id)); i++)
@@ -223,7 +223,7 @@ static void parse_letters(struct parser *p, const char *word)
 		}
 		if (row == ap_setting_at(AP_SET_help))
 			p->cli->brief = true;
-		if (row->type == AP_SET_FLAG) {
+		if (ap_setting_is_switch(row)) {
 			take(p, row, row->key, name, "true");
 			continue;
 		}
@@ -288,7 +288,7 @@ static void parse_words(struct parser *p)
 				unknown_option(p, word, len);
 			else if (off && value)
 				FAULT(p, "%s takes no value", name);
-			else if (row->type == AP_SET_FLAG)
+			else if (ap_setting_is_switch(row))
 				take(p, row, key, name, off ? "false" : value ? value : "true");
 			else if (value || (value = next_value(p)))
 				take(p, row, key, name, value);

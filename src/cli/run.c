@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "api/processors.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -55,6 +57,8 @@ static void on_phase(void *user, const char *name)
 			ap_stop_arm();
 }
 
+static void on_progress(void *user, const struct ap_progress *p);
+
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 {
 	const struct ap_settings *o = &cli->set;
@@ -69,6 +73,8 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 	run->ctx.stop = ap_stop_flag();
 	run->ctx.phase = on_phase;
 	run->ctx.phase_user = run;
+	run->ctx.progress = on_progress;
+	clock_gettime(CLOCK_MONOTONIC, &run->start);
 	read = AP_NEW_N(run->ctx.arena, const char *, cli->narg + 1);
 	run->to = (struct ap_writing){.ctx = &run->ctx, .set = o, .read = read};
 	if (table)
@@ -101,6 +107,85 @@ static void end_phase(struct ap_run *run)
 	run->phase = NULL;
 }
 
+/* Adds what is known of a search: ", best 1.80 s, no plan under 1.72 s (4.7 %), 37 % done". */
+static void add_progress(struct ap_str *out, const struct ap_progress *p)
+{
+	char buf[32];
+
+	if (p->best_s > 0)
+		ap_str_addf(out, ", best %s", ap_format_seconds(p->best_s, buf));
+	if (p->bound_s > 0)
+		ap_str_addf(out, ", no plan under %s", ap_format_seconds(p->bound_s, buf));
+	if (p->best_s > 0 && p->bound_s > 0)
+		ap_str_addf(out, ", gap %.2f %%", 100 * fmax(0, p->best_s / p->bound_s - 1));
+	if (p->done >= 0)
+		ap_str_addf(out, ", %d %% done", (int)(100 * p->done));
+}
+
+/* Writes a line of JSON; members that are not known are left out. */
+static void write_progress_json(struct ap_run *run)
+{
+	const struct ap_progress *p = &run->progress;
+	struct ap_mark mark = ap_arena_mark(run->ctx.scratch);
+	struct ap_str line;
+	struct ap_jw w;
+
+	ap_str_init(&line, run->ctx.scratch);
+	ap_jw_str_init(&w, &line, 0);
+	ap_jw_obj(&w);
+	ap_jw_kstr(&w, "schema", "autopar-progress/1");
+	ap_jw_kstr(&w, "phase", run->phase);
+	ap_jw_knum(&w, "elapsed_s", floor(1000 * seconds_since(&run->start)) / 1000);
+	if (p->best_s > 0)
+		ap_jw_knum(&w, "best_step_s", p->best_s);
+	if (p->bound_s > 0)
+		ap_jw_knum(&w, "step_bound_s", p->bound_s);
+	if (p->best_s > 0 && p->bound_s > 0)
+		ap_jw_knum(&w, "gap", fmax(0, p->best_s / p->bound_s - 1));
+	if (p->done >= 0)
+		ap_jw_knum(&w, "done", p->done);
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	fprintf(stderr, "%.*s\n", (int)strcspn(line.s, "\n"), line.s);
+	ap_arena_release(run->ctx.scratch, mark);
+}
+
+#define SHOW_EACH_S 0.1 /* not more often */
+
+/* Shows the phase and what is known; the first of a phase at once. */
+static void show_progress(struct ap_run *run, bool first)
+{
+	struct ap_mark mark;
+	struct ap_str line;
+
+	if ((!run->phase_shown && run->set->progress != AP_PROGRESS_JSON) ||
+		(!first && seconds_since(&run->shown) < SHOW_EACH_S))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &run->shown);
+	if (run->set->progress == AP_PROGRESS_JSON) {
+		write_progress_json(run);
+		return;
+	}
+	mark = ap_arena_mark(run->ctx.scratch);
+	ap_str_init(&line, run->ctx.scratch);
+	add_progress(&line, &run->progress);
+	fprintf(stderr, "\r\033[Kautopar-plan: %s%s", run->phase, line.s);
+	ap_arena_release(run->ctx.scratch, mark);
+}
+
+static void on_progress(void *user, const struct ap_progress *p)
+{
+	struct ap_run *run = user;
+
+	if (p->best_s > 0)
+		run->progress.best_s = p->best_s;
+	if (p->bound_s != 0)
+		run->progress.bound_s = fmax(0, p->bound_s);
+	run->progress.done = p->done;
+	if (run->phase)
+		show_progress(run, false);
+}
+
 void ap_run_phase(struct ap_run *run, const char *phase)
 {
 	const struct ap_settings *o = run->set;
@@ -112,10 +197,11 @@ void ap_run_phase(struct ap_run *run, const char *phase)
 		return;
 	run->phase = phase;
 	clock_gettime(CLOCK_MONOTONIC, &run->phase_start);
-	if (o->progress && !o->quiet && !o->verbose && isatty(STDERR_FILENO)) {
-		fprintf(stderr, "autopar-plan: %s", phase);
-		run->phase_shown = true;
-	}
+	run->progress.done = -1;
+	run->phase_shown =
+		o->progress == AP_PROGRESS_SHOWN && !o->quiet && !o->verbose && isatty(STDERR_FILENO);
+	if (run->phase_shown || o->progress == AP_PROGRESS_JSON)
+		show_progress(run, true);
 }
 
 bool ap_run_colors(const struct ap_settings *set, int fd)

@@ -18,6 +18,8 @@ struct ap_run {
 	struct ap_writing to; /* its staged files are removed if memory runs out */
 	const char *phase; /* NULL if none */
 	struct timespec phase_start;
+	struct timespec start, shown; /* of the run; when progress was shown */
+	struct ap_progress progress; /* what is known */
 	bool phase_shown; /* shown on the terminal, must be wiped */
 	bool answered; /* the result for --json has been printed */
 };

@@ -544,6 +544,7 @@ void ap_bound_step(struct ap_ctx *outer, const struct ap_request *rq, const stru
 	*out = (struct ap_step_bound){0};
 	ap_ctx_phase(outer, "bounding the step");
 	one_phase.phase = with_legs.phase = NULL;
+	one_phase.progress = with_legs.progress = NULL;
 	with_legs.arena = ap_arena_create_like(outer->arena);
 	ap_table_pool_init(&with_legs, table, &b.pool);
 	add_plan(&with_legs, b.game, best, NULL);

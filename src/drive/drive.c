@@ -633,6 +633,7 @@ static enum ap_status find_step_bound(struct driving *d)
 		list_known(&d->rivals, known), d->step_bound_s, work, last ? FIRST_BOUND : 1, take_found, d,
 		&b);
 	d->step_bound_s = fmax(d->step_bound_s, b.bound_s);
+	ap_ctx_progress(d->ctx, 0, d->step_bound_s, -1);
 	d->work += b.work;
 	d->steps += b.work;
 	return AP_OK;

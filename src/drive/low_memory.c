@@ -97,6 +97,7 @@ bool ap_low_memory_plan(struct ap_ctx *ctx, const struct ap_request *rq, uint64_
 
 	*out = (struct ap_plan){0};
 	l.ctx.phase = NULL;
+	l.ctx.progress = NULL;
 	if (ap_pins_make(&l.ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &l.fixed) != AP_OK)
 		return false;
 	l.maker = ap_plan_maker_create(&l.ctx, rq->graph, rq->machine, rq->step, rq->capacity_bytes);

@@ -419,6 +419,7 @@ void ap_rival_take(struct ap_rivals *r, const struct ap_plan *p)
 		return;
 	r->best = p;
 	r->best_told = r->best_optimal = false;
+	ap_ctx_progress(r->ctx, p->prediction.step_time_s, 0, -1);
 }
 
 /* The fastest rival that was not met yet and could be the best, of equals the first; NULL: none. */
@@ -460,6 +461,7 @@ void ap_rivals_settle(struct ap_rivals *r, const struct ap_request *rq)
 		r->best_hybrid = v->hybrid && r->best->graph != rq->graph ? v->hybrid : NULL;
 		r->best_optimal = v->optimal;
 		r->best_told = false;
+		ap_ctx_progress(r->ctx, r->best->prediction.step_time_s, 0, -1);
 	}
 	r->met = r->all.n;
 }
