@@ -841,7 +841,7 @@ static void colour(struct drawing *d, Agnode_t *node, const struct ap_pic_box *b
 {
 	int64_t parts[AP_DIMENSION_COUNT];
 	enum ap_dimension hue;
-	double share = d->view->total_s > 0 ? box->time_s / d->view->total_s : 0;
+	double share = d->view->total_s > 0 ? box->time_s / d->view->total_s : 0, strength;
 	bool changed = false;
 
 	parts_of(d->view, box, parts);
@@ -849,11 +849,8 @@ static void colour(struct drawing *d, Agnode_t *node, const struct ap_pic_box *b
 	for (uint32_t i = 0; i < box->nmember; i++)
 		changed |= d->view->pic->node[box->member[i]].was != NULL;
 	if (hue != AP_DIMENSION_COUNT) {
-		set(node, "fillcolor",
-			tint(d->ctx, ap_dimension_look[hue].fill,
-				share > 0.08           ? 0.75
-					: share > 0.02 ? 0.45
-						       : 0.15));
+		strength = share > 0.08 ? 0.75 : share > 0.02 ? 0.45 : 0.15;
+		set(node, "fillcolor", tint(d->ctx, ap_dimension_look[hue].fill, strength));
 		set(node, "color", ap_dimension_look[hue].strong);
 	}
 	if (changed) {

@@ -82,6 +82,13 @@ static void read_head(struct ap_figures *f)
 	f->ahead = ap_figures_section(f, "joint") != NULL;
 }
 
+static enum ap_figures_pass pass_of(const char *name)
+{
+	if (!strcmp(name, "forward"))
+		return AP_FIGURES_FORWARD;
+	return !strcmp(name, "backward") ? AP_FIGURES_BACKWARD : AP_FIGURES_WEIGHT;
+}
+
 static const struct ap_figures_slot *read_slots(
 	struct ap_ctx *ctx, struct ap_figures *f, const struct ap_jv *list, uint32_t *n)
 {
@@ -90,12 +97,8 @@ static const struct ap_figures_slot *read_slots(
 
 	*n = 0;
 	for (const struct ap_jv *v = list ? ap_jv_first(list) : NULL; v; v = ap_jv_next(v)) {
-		const char *pass = ap_figures_text(v, "pass");
-
 		slot[(*n)++] = (struct ap_figures_slot){
-			.pass = !strcmp(pass, "forward")    ? AP_FIGURES_FORWARD
-				: !strcmp(pass, "backward") ? AP_FIGURES_BACKWARD
-							    : AP_FIGURES_WEIGHT,
+			.pass = pass_of(ap_figures_text(v, "pass")),
 			.segment = ap_figures_integer(f, v, "segment"),
 			.micro_batch = ap_figures_integer(f, v, "micro_batch"),
 			.start_s = ap_figures_number(v, "start_s"),
@@ -526,6 +529,26 @@ static const char *phase_of(const struct ap_figures *f, int64_t operator, int64_
 	return comm >= 0 && comm < op->ncomm ? op->comm[comm].phase : "";
 }
 
+static enum ap_figures_work work_of(const struct ap_figures *f, const struct ap_jv *event)
+{
+	static const struct {
+		const char *name;
+		enum ap_figures_work work;
+	} works[] = {{"forward", AP_FIGURES_WORK_FORWARD}, {"backward", AP_FIGURES_WORK_BACKWARD},
+		{"optimizer", AP_FIGURES_WORK_OPTIMIZER}};
+	const char *name = ap_figures_text(event, "event"), *phase;
+
+	for (size_t i = 0; i < AP_COUNT(works); i++)
+		if (!strcmp(name, works[i].name))
+			return works[i].work;
+	if (strcmp(name, "communication") != 0)
+		return AP_FIGURES_WORK_COLLECTIVE;
+	phase = phase_of(f, ap_figures_integer(f, event, "operator"),
+		ap_figures_integer(f, event, "communication"));
+	return !strcmp(phase, "gradient") || !strcmp(phase, "optimizer") ? AP_FIGURES_WORK_GRADIENTS
+		: AP_FIGURES_WORK_COLLECTIVE;
+}
+
 static void read_runs(struct ap_ctx *ctx, struct ap_figures *f)
 {
 	const struct ap_jv *list = list_of(ap_json_root(f->doc), "schedule");
@@ -534,22 +557,9 @@ static void read_runs(struct ap_ctx *ctx, struct ap_figures *f)
 	if (f->nstage > 1 || !list)
 		return;
 	run = AP_NEW_N(ctx->arena, struct ap_figures_run, ap_jv_count(list));
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		const char *event = ap_figures_text(v, "event"), *phase;
-		struct ap_figures_run *r = &run[f->nrun++];
-
-		*r = (struct ap_figures_run){
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		run[f->nrun++] = (struct ap_figures_run){.work = work_of(f, v),
 			.start_s = ap_figures_number(v, "start_s"), .end_s = ap_figures_number(v, "end_s")};
-		phase = !strcmp(event, "communication") ? phase_of(f, ap_figures_integer(f, v, "operator"),
-								  ap_figures_integer(f, v, "communication"))
-							: "";
-		r->work = !strcmp(event, "forward")   ? AP_FIGURES_WORK_FORWARD
-			: !strcmp(event, "backward")  ? AP_FIGURES_WORK_BACKWARD
-			: !strcmp(event, "optimizer") ? AP_FIGURES_WORK_OPTIMIZER
-			: !strcmp(phase, "gradient") || !strcmp(phase, "optimizer")
-			? AP_FIGURES_WORK_GRADIENTS
-			: AP_FIGURES_WORK_COLLECTIVE;
-	}
 	f->run = run;
 }
 

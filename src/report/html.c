@@ -184,13 +184,14 @@ static void write_baseline(struct ap_ctx *ctx, const struct ap_figures *f, struc
 	if (best && f->step_s > 0) {
 		double other_s = ap_figures_number(best, "step_time_s");
 
-		ap_str_add(out, other_s > f->step_s ? " It takes " : " ");
-		if (other_s > f->step_s)
+		if (other_s > f->step_s) {
+			ap_str_add(out, " It takes ");
 			ap_summary_percent(out, other_s - f->step_s, other_s);
-		ap_str_add(out,
-			other_s > f->step_s           ? " less time than "
-				: other_s < f->step_s ? "It takes more time than "
-						      : "It is as fast as ");
+			ap_str_add(out, " less time than ");
+		} else {
+			ap_str_add(out, other_s < f->step_s ? " It takes more time than "
+				: " It is as fast as ");
+		}
 		add_name(ctx, out, ap_figures_text(best, "name"));
 		ap_str_add(out, ", the fastest of the usual plans that fit.");
 	} else if (list && ap_jv_first(list)) {
@@ -479,16 +480,22 @@ static double tick_of(double whole)
 {
 	double tick = pow(10, floor(log10(whole / 4)));
 
-	return tick * 4 * 2.5 >= whole                            ? tick
-		: tick * 5 * 10 >= whole && tick * 2 * 10 < whole ? tick * 5
-								  : tick * 2;
+	if (whole <= 10 * tick)
+		return tick;
+	return whole <= 20 * tick ? 2 * tick : 5 * tick;
 }
+
+enum { MOST_TICKS = 12 }; /* whatever the plan's times are */
 
 static void write_axis(double from_s, double to_s, int y, struct ap_str *out)
 {
-	double tick_s = tick_of(to_s - from_s);
+	double tick_s = tick_of(to_s - from_s), first = ceil(from_s / tick_s);
 
-	for (double t = ceil(from_s / tick_s) * tick_s; t < to_s - tick_s / 3; t += tick_s) {
+	for (int i = 0; i < MOST_TICKS; i++) {
+		double t = (first + i) * tick_s;
+
+		if (!(t < to_s - tick_s / 3))
+			break;
 		ap_str_add(out, "<text class=\"m\" x=\"");
 		add_tenths(out, LEFT + (RIGHT - LEFT) * (t - from_s) / (to_s - from_s));
 		ap_str_addf(out, "\" y=\"%d\">", y);

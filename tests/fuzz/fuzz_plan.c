@@ -24,7 +24,7 @@ static const char graph[] =
 static int try_input(const uint8_t *data, size_t size)
 {
 	fuzz_file("in.json", data, size);
-	switch (fuzz_way(data, size, 5)) {
+	switch (fuzz_way(data, size, 6)) {
 	case 0:
 		(void)fuzz_run("check in.json --fail-if step_time>1s,memory>50%%");
 		break;
@@ -36,6 +36,9 @@ static int try_input(const uint8_t *data, size_t size)
 		break;
 	case 3:
 		(void)fuzz_run("show in.json");
+		break;
+	case 4:
+		(void)fuzz_run("render in.json --report out.html --against in.json");
 		break;
 	default:
 		fuzz_file("one.json", graph, sizeof graph - 1);
