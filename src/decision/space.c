@@ -152,7 +152,7 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 static void each_kind(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_recompute_mix *mix = &e->s->mix[p->mix];
-	bool one = !e->s->uneven && !mix->kind[1], whole = !e->s->by_layer || one;
+	bool one = !e->s->uneven && !mix->kind[0][1] && !mix->kind[1][1], whole = !e->s->by_layer || one;
 
 	if (whole && !e->s->parts && e->s->layers && e->s->layers < p->pp * p->vpp)
 		return;
