@@ -10,7 +10,8 @@
 
 struct step { /* of a walk: a node and its next operand */
 	ap_id node;
-	uint32_t operand; /* then what it runs behind */
+	uint32_t next; /* of `operand`, then what it runs behind */
+	const uint16_t *operand; /* in the order in which they are walked */
 };
 
 struct keyed {
@@ -23,6 +24,7 @@ struct ordering {
 	ap_id *order;
 	uint32_t n; /* nodes in order */
 	uint32_t *place; /* [node] in order; AP_NONE: not yet */
+	const uint32_t *level; /* [node] the longest path to it, in nodes */
 	struct step *path; /* [nodes] */
 	uint32_t *leaf; /* [tensor] number among leaves met; AP_NONE: not met */
 	uint32_t nleaf;
@@ -34,32 +36,86 @@ static ap_id producer(const struct ordering *o, ap_id tensor)
 	return o->l->tensors.v[tensor].t.producer;
 }
 
+static uint32_t level_of(const struct ordering *o, ap_id tensor)
+{
+	ap_id from = producer(o, tensor);
+
+	return from == AP_NONE ? 0 : o->level[from] + 1;
+}
+
+/* A node's operands, those with the longest paths to them first; of equal ones the first. Few are out of order. */
+static const uint16_t *by_level(const struct ordering *o, const struct ap_raw_node *n)
+{
+	uint16_t *operand = AP_NEW_N(o->l->ctx->scratch, uint16_t, n->nin);
+	uint32_t sorted = 0;
+
+	for (uint16_t k = 0; k < n->nin; k++) {
+		uint32_t level = level_of(o, n->in[k]), low = 0, high = sorted;
+
+		while (low < high) {
+			uint32_t mid = low + (high - low) / 2;
+
+			if (level_of(o, n->in[operand[mid]]) >= level)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		memmove(&operand[low + 1], &operand[low], (sorted - low) * sizeof *operand);
+		operand[low] = k;
+		sorted++;
+	}
+	return operand;
+}
+
+static struct step step_of(const struct ordering *o, ap_id node)
+{
+	return (struct step){node, 0, by_level(o, &o->l->nodes.v[node])};
+}
+
 /* Puts a node behind all that it needs and all that it is said to run behind, unless it is placed. */
 static void walk(struct ordering *o, ap_id node)
 {
 	uint32_t depth = 0;
 
 	if (o->place[node] == AP_NONE)
-		o->path[depth++] = (struct step){node, 0};
+		o->path[depth++] = step_of(o, node);
 	while (depth > 0) {
 		struct step *at = &o->path[depth - 1];
 		const struct ap_raw_node *n = &o->l->nodes.v[at->node];
 
-		if (at->operand == (uint32_t)n->nin + n->nafter) {
+		if (at->next == (uint32_t)n->nin + n->nafter) {
 			o->place[at->node] = o->n;
 			o->order[o->n++] = at->node;
 			depth--;
 		} else {
-			uint32_t k = at->operand++;
-			ap_id tensor = k < n->nin ? n->in[k] : n->after[k - n->nin];
+			uint32_t k = at->next++;
+			ap_id tensor = k < n->nin ? n->in[at->operand[k]] : n->after[k - n->nin];
 			ap_id from = producer(o, tensor);
 
 			if (k < n->nin && from == AP_NONE && o->leaf[tensor] == AP_NONE)
 				o->leaf[tensor] = o->nleaf++;
 			if (from != AP_NONE && o->place[from] == AP_NONE)
-				o->path[depth++] = (struct step){from, 0};
+				o->path[depth++] = step_of(o, from);
 		}
 	}
+}
+
+/* The longest path to each node, by an order of nodes in which each is behind what it needs. */
+static const uint32_t *levels(const struct ap_load *l)
+{
+	uint32_t *level = AP_NEW_N(l->ctx->scratch, uint32_t, l->nodes.n);
+
+	for (uint32_t i = 0; i < l->nodes.n; i++) {
+		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
+
+		for (uint32_t k = 0; k < (uint32_t)n->nin + n->nafter; k++) {
+			ap_id from = l->tensors.v[k < n->nin ? n->in[k] : n->after[k - n->nin]].t.producer;
+
+			if (from != AP_NONE && level[from] >= level[l->order[i]])
+				level[l->order[i]] = level[from] + 1;
+		}
+	}
+	return level;
 }
 
 static int by_key(const void *a, const void *b)
@@ -324,7 +380,7 @@ void ap_load_order(struct ap_load *l)
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ordering o = {.l = l, .order = AP_NEW_N(l->ctx->arena, ap_id, l->nodes.n),
 		.place = AP_NEW_N(l->ctx->scratch, uint32_t, l->nodes.n),
-		.path = AP_NEW_N(l->ctx->scratch, struct step, l->nodes.n),
+		.path = AP_NEW_N(l->ctx->scratch, struct step, l->nodes.n), .level = levels(l),
 		.leaf = AP_NEW_N(l->ctx->scratch, uint32_t, l->tensors.n)};
 
 	for (size_t i = 0; i < l->nodes.n; i++)

@@ -497,7 +497,10 @@ static void micro_batches(struct trial *t)
 	trial_plan(t, counts, &p);
 	one = p.prediction.memory;
 	REQUIRE(t, one.weights == two.weights, "%" PRId64 " or %" PRId64, one.weights, two.weights);
-	REQUIRE(t, one.gradients == two.gradients && one.optimizer == two.optimizer, "states");
+	REQUIRE(t, one.optimizer == two.optimizer && one.gradients <= two.gradients, "states");
+	/* MindSpore deals gradients where they arise if no micro-batch adds to them */
+	REQUIRE(t, one.gradients == two.gradients || (t->f.step.executor == AP_EXECUTOR_MINDSPORE &&
+		t->f.step.optimizer_sharding), "gradients");
 }
 
 START_TEST(weights_do_not_depend_on_micro_batches)
