@@ -11,8 +11,8 @@
 
 struct ap_layer_problem {
 	struct ap_partition p;
-	double pass_s; /* of a micro-batch, all passes, at least, of all layers and what is around them, in any
-	                  number of stages */
+	double pass_s; /* of a micro-batch, all passes, at least, of all layers and what is around
+	                  them, in any number of stages */
 	double least_s; /* of one layer, at least */
 	double static_bytes, kept_bytes; /* of all layers, at least; kept: of each micro-batch */
 	int64_t context_bytes; /* of a device, beside all of them, whatever the stages */

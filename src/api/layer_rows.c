@@ -242,8 +242,8 @@ static double *find_summed(struct ap_ctx *ctx, const struct ap_plan *p, const ui
 	return summed_s;
 }
 
-/* A kernel that is slowed by an exchange beside it takes more, and so is what it loses. With passes for weights of
- * their own, either pass may be the one that loses it. */
+/* A kernel that is slowed by an exchange beside it takes more, and so is what it loses. With passes for
+ * weights of their own, either pass may be the one that loses it. */
 static void leave_summed(const struct ap_step *step, const double *summed_s, bool splits,
 	struct ap_partition_row *row, uint32_t nrow)
 {

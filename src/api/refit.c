@@ -166,7 +166,8 @@ static int by_error(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-enum ap_status ap_refit_suspects(struct ap_ctx *ctx, size_t n, struct ap_run_held *run, struct ap_compared *out)
+enum ap_status ap_refit_suspects(struct ap_ctx *ctx, size_t n, struct ap_run_held *run,
+	struct ap_compared *out)
 {
 	struct fitting f = begin(ctx, n, run, false);
 	struct ap_run_held *saved;

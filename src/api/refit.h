@@ -10,7 +10,8 @@
  * error of the runs' times; out->term: those that lessen it, the best first, and of equal ones the one
  * that moves least. Nothing where the error is small anyway. Some hundred evaluations of each run.
  */
-enum ap_status ap_refit_suspects(struct ap_ctx *ctx, size_t n, struct ap_run_held *run, struct ap_compared *out);
+enum ap_status ap_refit_suspects(struct ap_ctx *ctx, size_t n, struct ap_run_held *run,
+	struct ap_compared *out);
 
 /*
  * Fits the runs' software profile to them: times, and memory where logs count all that a device holds.

@@ -312,8 +312,11 @@ static enum ap_status input_software(struct ap_ctx *ctx, const struct ap_setting
 {
 	const char *own = ap_route_at((size_t)set->executor)->software, *said = set->software;
 
-	return ap_software_get(ctx, !said ? own : *said == '@' ? ap_arena_printf(ctx->scratch, "%s%s", own, said)
-		: said, out);
+	if (!said)
+		said = own;
+	else if (*said == '@')
+		said = ap_arena_printf(ctx->scratch, "%s%s", own, said);
+	return ap_software_get(ctx, said, out);
 }
 
 static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings *set,

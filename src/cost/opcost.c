@@ -542,13 +542,14 @@ double ap_op_sum_s(const struct ap_chip *chip, const struct ap_step *step, const
 
 static double sum_s(const struct ap_opcost *x)
 {
-	double bytes = 0;
+	double bytes = 0, time_s;
 
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += sum_bytes(x->step, x->b, x->t, x->p, i);
+	time_s = bytes / (x->chip->memory_Bps * x->chip->memory_efficiency);
 	if (bytes > 0)
-		told(x, "sum of gradients", NULL, bytes, bytes / (x->chip->memory_Bps * x->chip->memory_efficiency));
-	return bytes / (x->chip->memory_Bps * x->chip->memory_efficiency);
+		told(x, "sum of gradients", NULL, bytes, time_s);
+	return time_s;
 }
 
 /* Times that the user measured on one device replace ours, scaled by the share of the work here. */

@@ -48,7 +48,8 @@ static const struct ap_executor_language languages[] = {
 		.groups_of_dense = true, .sums_whole = true, .uneven = true, .sums = true, .fills = true,
 		.whole_rounds = true},
 	/* mics_shard_size */
-	{"deepspeed", {"1f1b"}, ANY_LEVEL, {{EITHER("none"), AP_KINDS_UNIFORM}, {EITHER("full"), AP_KINDS_UNIFORM}},
+	{"deepspeed", {"1f1b"}, ANY_LEVEL,
+		{{EITHER("none"), AP_KINDS_UNIFORM}, {EITHER("full"), AP_KINDS_UNIFORM}},
 		.groups = WEIGHTS, .groups_of_samples = true, .stage_levels = WHOLE | STATES,
 		.sequences_alone = true, .experts_whole = true},
 	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true},

@@ -43,7 +43,7 @@ static uint32_t level_of(const struct ordering *o, ap_id tensor)
 	return from == AP_NONE ? 0 : o->level[from] + 1;
 }
 
-/* A node's operands, those with the longest paths to them first; of equal ones the first. Few are out of order. */
+/* A node's operands, those with the longest paths to them first; of equal ones the first. */
 static const uint16_t *by_level(const struct ordering *o, const struct ap_raw_node *n)
 {
 	uint16_t *operand = AP_NEW_N(o->l->ctx->scratch, uint16_t, n->nin);

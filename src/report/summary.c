@@ -179,8 +179,8 @@ static int by_seconds(const void *a, const void *b)
 	return x->s != y->s ? (x->s > y->s ? -1 : 1) : strcmp(x->family, y->family);
 }
 
-/* Adds how kernels' time is shared by families of operators that have a hundredth of it or more: "matrix products
- * 61.2 %, norms 9.0 %". */
+/* Adds how kernels' time is shared by families of operators that have a hundredth of it or more: "matrix
+ * products 61.2 %, norms 9.0 %". */
 static void add_work(struct ap_str *out, const struct ap_plan *p)
 {
 	enum { MOST = 16 };
@@ -597,7 +597,8 @@ static void add_folded(struct ap_str *out, const struct folded *f, double all_s)
 
 /* Adds tables with names last, as they vary in width, of what takes the most time of all that operators and
  * redistributions take. */
-static void add_longest(struct ap_ctx *ctx, struct ap_str *out, const struct ap_plan *p, struct ap_diag *names)
+static void add_longest(struct ap_ctx *ctx, struct ap_str *out, const struct ap_plan *p,
+	struct ap_diag *names)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	uint32_t n = p->graph->nnode, most = n > p->nmove ? n : p->nmove, nfold;
@@ -612,13 +613,14 @@ static void add_longest(struct ap_ctx *ctx, struct ap_str *out, const struct ap_
 		all_s += ap_plan_move_time_s(&p->move[i]);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ap_node *node = &p->graph->node[i];
+		const struct ap_layout *lies = node->bound.nout ? &p->op[i].out[0] : NULL;
 
 		time_s[i] = ap_plan_op_time_s(&p->op[i].cost);
 		item[i] = (struct ap_name_item){
 			.name = ap_arena_printf(ctx->scratch, "%s%s%s", node->cell, *node->cell ? "/" : "",
 				ap_short_name(node->name)),
 			.same = ap_arena_printf(ctx->scratch, "%-10s  %-20s  ",
-				cut_text(ctx->scratch, node->bound.nout ? &p->op[i].out[0] : NULL), node->type)};
+				cut_text(ctx->scratch, lies), node->type)};
 	}
 	nfold = fold(ctx, n, item, time_s, &f);
 	for (uint32_t i = 0; i < nfold && i < TOP && f[i].time_s > 0; i++) {
@@ -639,8 +641,8 @@ static void add_longest(struct ap_ctx *ctx, struct ap_str *out, const struct ap_
 	nfold = fold(ctx, p->nmove, item, time_s, &f);
 	for (uint32_t i = 0; i < nfold && i < TOP && f[i].time_s > 0; i++) {
 		if (i == 0)
-			ap_str_add(out, "\nmost expensive redistributions, time per step and share of all, bytes "
-				"of each:\n");
+			ap_str_add(out, "\nmost expensive redistributions, time per step and share of all, "
+				"bytes of each:\n");
 		add_folded(out, &f[i], all_s);
 		ap_str_addf(out, "%s%s\n", item[f[i].first].same, ap_diag_name(names, f[i].fold->name));
 	}
