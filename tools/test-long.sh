@@ -114,6 +114,8 @@ single "the fastest of forty small runs" sh tools/never-worse.sh build-gcc/src/c
 single "hybrids of the named grid" sh tools/grid.sh build-gcc/src/cli/autopar-plan build-gcc/bench/grid all
 single "what is decided for 1,000 small graphs" env AP_CASES=1000 AP_MOST=5000 \
   python3 tests/golden/decided_whole.py build-gcc/src/cli/autopar-plan
+single "all bundled models renamed and reordered" \
+  python3 tests/golden/reordered.py build-gcc/src/cli/autopar-plan models
 single "plans that people published" env AP_CASES=20 \
   python3 tests/golden/published.py build-gcc/src/cli/autopar-plan . all
 for seed in 1 2 3 4 5; do
