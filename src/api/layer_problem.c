@@ -180,8 +180,12 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	for (int k = 0; k < AP_MIX_KINDS && word[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
 
+		/* What a layer computes again for the next one, as norms behind an addition, joins the two. */
+		if (!made->row && !made->why && n > 0)
+			continue;
 		if (!made->row)
-			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s", made->why);
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s",
+				made->why ? made->why : "its layers are no runs of operators");
 		/* A kind without effect, such as selective beside fused attention. */
 		if (n > 0 && memcmp(made->row, kind[n - 1].row, m.nlayer * sizeof *made->row) == 0)
 			continue;

@@ -329,8 +329,8 @@ static void make_entry(void *user, size_t i, int worker)
 	if (make(&ctx, f->t, e) != AP_OK) {
 		const char *why = ap_diag_first_error(ctx.diag);
 
-		snprintf(e->why, sizeof e->why, "%s", why ? why : "no such plan");
-		e->made = (struct ap_layer_rows){.why = e->why};
+		snprintf(e->why, sizeof e->why, "%s", why ? why : "");
+		e->made = (struct ap_layer_rows){.why = why ? e->why : NULL};
 	}
 	ap_worker_end(&f->workers->worker[worker]);
 }

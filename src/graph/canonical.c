@@ -10,8 +10,10 @@
 
 struct step { /* of a walk: a node and its next operand */
 	ap_id node;
-	uint32_t next; /* of `operand`, then what it runs behind */
-	const uint16_t *operand; /* in the order in which they are walked */
+	uint32_t operand; /* then what it runs behind */
+	uint32_t start; /* nodes in order when it was come to */
+	uint32_t least; /* place of the first of these that it or what was walked for it needs; AP_NONE: of none */
+	bool fed; /* an input of the graph flows into it */
 };
 
 struct keyed {
@@ -19,12 +21,16 @@ struct keyed {
 	ap_id id;
 };
 
+#define AHEAD (AP_NONE - 1)
+
 struct ordering {
 	struct ap_load *l;
 	ap_id *order;
 	uint32_t n; /* nodes in order */
-	uint32_t *place; /* [node] in order; AP_NONE: not yet */
-	const uint32_t *level; /* [node] the longest path to it, in nodes */
+	ap_id *ahead; /* nodes in front of those in order, nahead of them; NULL: none goes there */
+	uint32_t nahead;
+	uint32_t *place; /* [node] in order; AP_NONE: not yet, AHEAD: in front */
+	const uint32_t *reads; /* [node] how often its results are read */
 	struct step *path; /* [nodes] */
 	uint32_t *leaf; /* [tensor] number among leaves met; AP_NONE: not met */
 	uint32_t nleaf;
@@ -36,40 +42,22 @@ static ap_id producer(const struct ordering *o, ap_id tensor)
 	return o->l->tensors.v[tensor].t.producer;
 }
 
-static uint32_t level_of(const struct ordering *o, ap_id tensor)
+static void need(struct step *at, uint32_t place)
 {
-	ap_id from = producer(o, tensor);
-
-	return from == AP_NONE ? 0 : o->level[from] + 1;
+	if (place < at->least)
+		at->least = place;
 }
 
-/* A node's operands, those with the longest paths to them first; of equal ones the first. */
-static const uint16_t *by_level(const struct ordering *o, const struct ap_raw_node *n)
+/* What was walked for an operand, of which it is not the only reader, needs nothing that was in order before,
+ * but inputs: it goes in front. So a decoder follows the encoder that it reads, and a layer the mask that it is
+ * the first to read. */
+static void put_ahead(struct ordering *o, uint32_t start)
 {
-	uint16_t *operand = AP_NEW_N(o->l->ctx->scratch, uint16_t, n->nin);
-	uint32_t sorted = 0;
-
-	for (uint16_t k = 0; k < n->nin; k++) {
-		uint32_t level = level_of(o, n->in[k]), low = 0, high = sorted;
-
-		while (low < high) {
-			uint32_t mid = low + (high - low) / 2;
-
-			if (level_of(o, n->in[operand[mid]]) >= level)
-				low = mid + 1;
-			else
-				high = mid;
-		}
-		memmove(&operand[low + 1], &operand[low], (sorted - low) * sizeof *operand);
-		operand[low] = k;
-		sorted++;
+	for (uint32_t i = start; i < o->n; i++) {
+		o->ahead[o->nahead++] = o->order[i];
+		o->place[o->order[i]] = AHEAD;
 	}
-	return operand;
-}
-
-static struct step step_of(const struct ordering *o, ap_id node)
-{
-	return (struct step){node, 0, by_level(o, &o->l->nodes.v[node])};
+	o->n = start;
 }
 
 /* Puts a node behind all that it needs and all that it is said to run behind, unless it is placed. */
@@ -78,44 +66,64 @@ static void walk(struct ordering *o, ap_id node)
 	uint32_t depth = 0;
 
 	if (o->place[node] == AP_NONE)
-		o->path[depth++] = step_of(o, node);
+		o->path[depth++] = (struct step){node, 0, o->n, AP_NONE, false};
 	while (depth > 0) {
 		struct step *at = &o->path[depth - 1];
 		const struct ap_raw_node *n = &o->l->nodes.v[at->node];
 
-		if (at->next == (uint32_t)n->nin + n->nafter) {
+		if (at->operand == (uint32_t)n->nin + n->nafter) {
 			o->place[at->node] = o->n;
 			o->order[o->n++] = at->node;
-			depth--;
+			if (--depth == 0)
+				return;
+			if (o->ahead && at->fed && at->start > 0 && at->least >= at->start &&
+				o->reads[at->node] > 1)
+				put_ahead(o, at->start);
+			else
+				need(at - 1, at->least);
+			at[-1].fed |= at->fed;
 		} else {
-			uint32_t k = at->next++;
-			ap_id tensor = k < n->nin ? n->in[at->operand[k]] : n->after[k - n->nin];
+			uint32_t k = at->operand++;
+			ap_id tensor = k < n->nin ? n->in[k] : n->after[k - n->nin];
 			ap_id from = producer(o, tensor);
 
 			if (k < n->nin && from == AP_NONE && o->leaf[tensor] == AP_NONE)
 				o->leaf[tensor] = o->nleaf++;
-			if (from != AP_NONE && o->place[from] == AP_NONE)
-				o->path[depth++] = step_of(o, from);
+			if (from == AP_NONE)
+				at->fed |= o->l->tensors.v[tensor].t.kind == AP_TENSOR_INPUT;
+			else if (o->place[from] == AP_NONE)
+				o->path[depth++] = (struct step){from, 0, o->n, AP_NONE, false};
+			else if (o->place[from] == AHEAD)
+				at->fed = true;
+			else
+				need(at, o->place[from]);
 		}
 	}
 }
 
-/* The longest path to each node, by an order of nodes in which each is behind what it needs. */
-static const uint32_t *levels(const struct ap_load *l)
+static const uint32_t *count_reads(const struct ap_load *l)
 {
-	uint32_t *level = AP_NEW_N(l->ctx->scratch, uint32_t, l->nodes.n);
+	uint32_t *reads = AP_NEW_N(l->ctx->scratch, uint32_t, l->nodes.n);
 
-	for (uint32_t i = 0; i < l->nodes.n; i++) {
-		const struct ap_raw_node *n = &l->nodes.v[l->order[i]];
+	for (uint32_t i = 0; i < l->nodes.n; i++)
+		for (uint16_t k = 0; k < l->nodes.v[i].nin; k++) {
+			ap_id from = l->tensors.v[l->nodes.v[i].in[k]].t.producer;
 
-		for (uint32_t k = 0; k < (uint32_t)n->nin + n->nafter; k++) {
-			ap_id from = l->tensors.v[k < n->nin ? n->in[k] : n->after[k - n->nin]].t.producer;
-
-			if (from != AP_NONE && level[from] >= level[l->order[i]])
-				level[l->order[i]] = level[from] + 1;
+			if (from != AP_NONE)
+				reads[from]++;
 		}
-	}
-	return level;
+	return reads;
+}
+
+/* Puts nodes that go in front there. */
+static void join_ahead(struct ordering *o)
+{
+	memmove(o->order + o->nahead, o->order, o->n * sizeof *o->order);
+	memcpy(o->order, o->ahead, o->nahead * sizeof *o->order);
+	o->n += o->nahead;
+	for (uint32_t i = 0; i < o->n; i++)
+		o->place[o->order[i]] = i;
+	o->ahead = NULL;
 }
 
 static int by_key(const void *a, const void *b)
@@ -380,7 +388,8 @@ void ap_load_order(struct ap_load *l)
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ordering o = {.l = l, .order = AP_NEW_N(l->ctx->arena, ap_id, l->nodes.n),
 		.place = AP_NEW_N(l->ctx->scratch, uint32_t, l->nodes.n),
-		.path = AP_NEW_N(l->ctx->scratch, struct step, l->nodes.n), .level = levels(l),
+		.path = AP_NEW_N(l->ctx->scratch, struct step, l->nodes.n),
+		.ahead = AP_NEW_N(l->ctx->scratch, ap_id, l->nodes.n), .reads = count_reads(l),
 		.leaf = AP_NEW_N(l->ctx->scratch, uint32_t, l->tensors.n)};
 
 	for (size_t i = 0; i < l->nodes.n; i++)
@@ -393,6 +402,7 @@ void ap_load_order(struct ap_load *l)
 		if (from != AP_NONE)
 			walk(&o, from);
 	}
+	join_ahead(&o);
 	if (o.n < l->nodes.n)
 		order_rest(&o);
 	order_leaves(&o);

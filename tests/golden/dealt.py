@@ -51,6 +51,7 @@ NETWORKS = {
 CELLS = ["activation", "layernorm+activation", "full"]
 KINDS = {"megatron": ["full"], "mindformers": CELLS, "mindspore": CELLS,
          "generic": ["activation", "selective+activation", "selective+layernorm+activation", "full"]}
+VEE = ["--pipeline-scheduler", "zero_bubble_v"]
 
 
 def divisors(n):

@@ -56,7 +56,7 @@ static const struct net {
 		"'routed_scaling_factor':1.0}", 10, 7},
 	{"{'model_type':'t5','d_model':64,'d_kv':8,'d_ff':96,'num_heads':8,'num_layers':7,"
 		"'num_decoder_layers':8,'vocab_size':96,'relative_attention_num_buckets':32,"
-		"'feed_forward_proj':'relu','torch_dtype':'bfloat16'}", 15, 9},
+		"'feed_forward_proj':'relu','torch_dtype':'bfloat16'}", 15, 8},
 };
 
 enum { BATCH = 64, SEQUENCE = 64 };
