@@ -475,7 +475,8 @@ void ap_rivals_tell(struct ap_rivals *r, const struct ap_request *rq)
 	told = ap_rival_told(r, rq, ap_plan_counts(r->ctx, r->best), r->best_optimal);
 	if (ap_ctx_stopped(r->ctx))
 		return;
-	if (may_be_taken(r, told) && !is_faster(r->best, told))
+	if (may_be_taken(r, told) &&
+		told->prediction.step_time_s <= r->best->prediction.step_time_s * (1 + AP_RIVAL_TOLD))
 		r->best = told;
 	r->best_told = true;
 }

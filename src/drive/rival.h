@@ -3,13 +3,16 @@
  * Plans that compete: each is simulated, and the fastest that fits the memory is taken; of equals the
  * one added first. MindSpore's checkpoints hold only operators with parameters. Where a route decides the
  * others, a plan is taken as the route completes it; else the best is compared with what `evaluate` makes
- * of its checkpoint, ap_rival_complete(), and given up for that unless it is slower.
+ * of its checkpoint, ap_rival_complete(), and given up for that unless it is slower by more than
+ * AP_RIVAL_TOLD.
  *
  * Plans are added in an order that no limit changes, and settled at the end of each phase of a search: so a
  * search that is stopped later has met all that one stopped before has.
  */
 #ifndef AP_DRIVE_RIVAL_H
 #define AP_DRIVE_RIVAL_H
+
+#define AP_RIVAL_TOLD 1e-4 /* of a step: less than that no prediction is worth, a checkpoint that is its plan is */
 
 #include "base/vec.h"
 #include "drive/request.h"
@@ -101,8 +104,8 @@ const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_reques
  * run only if there is no best yet. */
 void ap_rivals_settle(struct ap_rivals *r, const struct ap_request *rq);
 
-/* Without a route, takes what the best plan's checkpoint is completed to, unless that is slower: only
- * then is the written plan another one than `evaluate` makes of its checkpoint. Not in a stopped run. */
+/* Without a route, takes what the best plan's checkpoint is completed to, unless that is slower by more than
+ * AP_RIVAL_TOLD: only then is the written plan another one than `evaluate` makes of its checkpoint. Not in a stopped run. */
 void ap_rivals_tell(struct ap_rivals *r, const struct ap_request *rq);
 
 /* Takes a plan that is already what its checkpoint says if it is faster than the best. */
