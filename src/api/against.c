@@ -797,7 +797,7 @@ static void add_values(struct ap_ctx *ctx, const struct ap_settings *set,
 static void add_text(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_against *a,
 	bool color, struct ap_str *out)
 {
-	const struct ap_diff_style style = {.color = color};
+	const struct ap_diff_style style = {.color = color, .all = set->verbose};
 	struct ap_diag *names = ctx->diag;
 
 	ap_str_addf(out, "%s: %s: %s for %s", ap_diag_path(names, a->file), ap_kind_text(a->kind),

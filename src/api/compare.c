@@ -164,7 +164,7 @@ static enum ap_status choose_writer(struct ap_ctx *ctx, const struct ap_settings
 enum ap_status ap_compare(struct ap_writing *to, const char *old, const char *new, bool color,
 	struct ap_str *text)
 {
-	const struct ap_diff_style style = {.color = color};
+	const struct ap_diff_style style = {.color = color, .all = to->set->verbose};
 	const struct ap_settings *set = to->set;
 	const struct ap_diff_writer *writer;
 	struct ap_ctx *ctx = to->ctx;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -315,6 +316,7 @@ struct entry {
 	enum ap_diff_kind kind;
 	const char *label, *old_label, *type, *name, *old_name;
 	int64_t operand;
+	double was_s, is_s;
 	uint32_t nfield;
 	struct ap_diff_field *field;
 };
@@ -328,29 +330,32 @@ struct entries {
 struct thing { /* an operator, a parameter or a redistribution of one plan */
 	const char *name, *label, *type;
 	int64_t operand;
+	double time_s;
 	const char *const *field;
 };
 
 static struct thing op_thing(const struct ap_saved *s, ap_id i)
 {
-	return (struct thing){s->op[i].name, s->op[i].label, s->op[i].type, -1, s->op[i].field};
+	return (struct thing){s->op[i].name, s->op[i].label, s->op[i].type, -1, s->op[i].time_s,
+		s->op[i].field};
 }
 
 static struct thing param_thing(const struct ap_saved *s, ap_id i)
 {
-	return (struct thing){s->param[i].name, s->param[i].name, "", -1, s->param[i].field};
+	return (struct thing){s->param[i].name, s->param[i].name, "", -1, 0, s->param[i].field};
 }
 
 static struct thing move_thing(const struct ap_saved *s, ap_id i)
 {
 	const struct ap_saved_op *to = &s->op[s->move[i].to];
 
-	return (struct thing){to->name, to->label, to->type, s->move[i].operand, s->move[i].field};
+	return (struct thing){to->name, to->label, to->type, s->move[i].operand, s->move[i].time_s,
+		s->move[i].field};
 }
 
-/* Adds an entry with the fields that differ. was or is NULL: added or removed. absent: a field
- * whose absence means the value of field stands; n: none. */
-static void add_entry(struct entries *all, struct entry e, const char *const *was, const char *const *is,
+/* Adds an entry with the fields that differ; false if none do. was or is NULL: added or removed. absent: a
+ * field whose absence means the value of field stands; n: none. */
+static bool add_entry(struct entries *all, struct entry e, const char *const *was, const char *const *is,
 	uint32_t n, uint32_t absent, uint32_t stands)
 {
 	e.field = AP_NEW_N(all->ctx->arena, struct ap_diff_field, n);
@@ -366,6 +371,7 @@ static void add_entry(struct entries *all, struct entry e, const char *const *wa
 	}
 	if (e.kind != AP_DIFF_CHANGED || e.nfield)
 		AP_PUSH(all->ctx->scratch, *all, e);
+	return e.nfield > 0;
 }
 
 /* Text that must be equal for two entries to be folded. */
@@ -403,6 +409,31 @@ static const char *old_label(struct ap_ctx *ctx, const struct entry *all,
 	return n == 1 ? old[0].name : ap_arena_printf(ctx->arena, "%s ..", old[0].name);
 }
 
+/* The largest change of time first; else as they were. */
+static int compare_lines(const void *a, const void *b)
+{
+	const struct ap_diff_line *x = *(const struct ap_diff_line *const *)a;
+	const struct ap_diff_line *y = *(const struct ap_diff_line *const *)b;
+	double dx = fabs(x->is_s - x->was_s), dy = fabs(y->is_s - y->was_s);
+
+	if (dx != dy)
+		return dx > dy ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static const struct ap_diff_line *by_time(struct ap_ctx *ctx, const struct ap_diff_line *line, uint32_t n)
+{
+	const struct ap_diff_line **order = AP_NEW_N(ctx->scratch, const struct ap_diff_line *, n);
+	struct ap_diff_line *sorted = AP_NEW_N(ctx->arena, struct ap_diff_line, n);
+
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = &line[i];
+	qsort(order, n, sizeof *order, compare_lines);
+	for (uint32_t i = 0; i < n; i++)
+		sorted[i] = *order[i];
+	return sorted;
+}
+
 static void join_entries(struct entries *all, uint32_t was, uint32_t is, struct ap_diff_lines *out)
 {
 	struct ap_ctx *ctx = all->ctx;
@@ -414,27 +445,35 @@ static void join_entries(struct entries *all, uint32_t was, uint32_t is, struct 
 		item[i] = (struct ap_name_item){all->v[i].label, same_text(ctx, &all->v[i])};
 	*out = (struct ap_diff_lines){.things = (uint32_t)all->n, .of = {was, is}};
 	out->n = ap_name_folds(ctx, (uint32_t)all->n, item, &fold);
-	out->v = line = AP_NEW_N(ctx->arena, struct ap_diff_line, out->n);
+	line = AP_NEW_N(ctx->scratch, struct ap_diff_line, out->n);
 	for (uint32_t i = 0; i < out->n; i++) {
 		const struct entry *e = &all->v[fold[i].item[0]];
 		uint32_t n = fold[i].n;
 		const char **name = AP_NEW_N(ctx->arena, const char *, n);
 		const char **old = e->old_name ? AP_NEW_N(ctx->arena, const char *, n) : NULL;
 
+		double was_s = 0, is_s = 0;
+
 		for (uint32_t j = 0; j < n; j++) {
-			name[j] = all->v[fold[i].item[j]].name;
+			const struct entry *one = &all->v[fold[i].item[j]];
+
+			name[j] = one->name;
 			if (old)
-				old[j] = all->v[fold[i].item[j]].old_name;
+				old[j] = one->old_name;
+			was_s += one->was_s;
+			is_s += one->is_s;
 		}
 		line[i] = (struct ap_diff_line){.kind = e->kind, .label = fold[i].name,
 			.old_label = old_label(ctx, all->v, &fold[i]), .type = e->type,
-			.operand = e->operand, .n = n, .name = name, .old_name = old,
-			.nfield = e->nfield, .field = e->field};
+			.operand = e->operand, .n = n, .name = name, .old_name = old, .was_s = was_s,
+			.is_s = is_s, .nfield = e->nfield, .field = e->field};
 	}
+	out->v = by_time(ctx, line, out->n);
 }
 
+/* changed[nis] (may be NULL) receives which things of the new plan have a field that differs. */
 static void compare_things(struct task *t, struct thing get(const struct ap_saved *s, ap_id i), uint32_t nwas,
-	uint32_t nis, const ap_id *new_of, const ap_id *old_of, struct ap_diff_lines *out)
+	uint32_t nis, const ap_id *new_of, const ap_id *old_of, bool *changed, struct ap_diff_lines *out)
 {
 	bool params = get == param_thing, moves = get == move_thing;
 	uint32_t nfield = params ? AP_SAVED_PARAM_FIELDS : moves ? AP_SAVED_MOVE_FIELDS : AP_SAVED_OP_FIELDS;
@@ -444,7 +483,9 @@ static void compare_things(struct task *t, struct thing get(const struct ap_save
 		bool known = old_of[i] != AP_NONE;
 		struct thing is = get(t->is, i), was = known ? get(t->was, old_of[i]) : (struct thing){0};
 		struct entry e = {.label = is.label, .type = is.type, .name = is.name,
-			.operand = is.operand, .kind = known ? AP_DIFF_CHANGED : AP_DIFF_ADDED};
+			.operand = is.operand, .was_s = was.time_s, .is_s = is.time_s,
+			.kind = known ? AP_DIFF_CHANGED : AP_DIFF_ADDED};
+		bool differs;
 
 		if (known && !moves && strcmp(was.name, is.name) != 0) {
 			e.kind = AP_DIFF_RENAMED;
@@ -452,16 +493,18 @@ static void compare_things(struct task *t, struct thing get(const struct ap_save
 			e.old_name = was.name;
 		}
 		/* no "read as" type means the stored type */
-		add_entry(&all, e, was.field, is.field, nfield, params ? AP_SAVED_READ_AS : nfield,
+		differs = add_entry(&all, e, was.field, is.field, nfield, params ? AP_SAVED_READ_AS : nfield,
 			AP_SAVED_DTYPE);
+		if (changed)
+			changed[i] = differs;
 	}
 	for (uint32_t i = 0; i < nwas; i++) {
 		struct thing was = get(t->was, i);
 
 		if (new_of[i] == AP_NONE)
 			add_entry(&all, (struct entry){.kind = AP_DIFF_REMOVED, .label = was.label,
-				.type = was.type, .name = was.name, .operand = was.operand},
-				was.field, NULL, nfield, nfield, 0);
+				.type = was.type, .name = was.name, .operand = was.operand,
+				.was_s = was.time_s}, was.field, NULL, nfield, nfield, 0);
 	}
 	join_entries(&all, nwas, nis, out);
 }
@@ -599,7 +642,9 @@ void ap_diff_make(struct ap_ctx *ctx, const struct ap_saved *was, const struct a
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct task t = {.ctx = ctx, .was = was, .is = is};
+	struct ap_diff_pairs pairs;
 	struct ap_saved strategies;
+	bool *changed;
 
 	*out = (struct ap_diff){.file = {was->file, is->file},
 		.is_plan = {was->is_plan, is->is_plan}, .reduced = was->is_plan != is->is_plan};
@@ -610,11 +655,16 @@ void ap_diff_make(struct ap_ctx *ctx, const struct ap_saved *was, const struct a
 	}
 	match(&t);
 	make_figures(&t, out);
-	compare_things(&t, op_thing, t.was->nop, t.is->nop, t.new_op, t.old_op, &out->operators);
+	changed = AP_NEW_N(ctx->scratch, bool, t.is->nop);
+	compare_things(&t, op_thing, t.was->nop, t.is->nop, t.new_op, t.old_op, changed, &out->operators);
+	pairs = (struct ap_diff_pairs){t.new_op, t.old_op};
+	ap_diff_layers(ctx, t.was, t.is, &pairs, changed, &out->layers);
+	if (was->is_plan && is->is_plan)
+		out->npart = ap_diff_parts(ctx, was, is, &pairs, out->part, &out->nrest);
 	compare_things(&t, param_thing, t.was->nparam, t.is->nparam, t.new_param, t.old_param,
-		&out->parameters);
+		NULL, &out->parameters);
 	compare_things(&t, move_thing, t.was->nmove, t.is->nmove, t.new_move, t.old_move,
-		&out->redistributions);
+		NULL, &out->redistributions);
 	compare_comms(&t, out);
 	out->equal = !out->operators.n && !out->parameters.n && !out->redistributions.n &&
 		!out->collectives.n;

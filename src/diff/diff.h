@@ -4,6 +4,7 @@
 #ifndef AP_DIFF_DIFF_H
 #define AP_DIFF_DIFF_H
 
+#include "diff/diff_parts.h"
 #include "diff/limit.h"
 
 struct ap_diff_figure { /* one per fact of either plan, in section order */
@@ -31,6 +32,7 @@ struct ap_diff_line {
 	uint32_t n;
 	const char *const *name; /* [n], in full */
 	const char *const *old_name; /* [n] if renamed */
+	double was_s, is_s; /* their time in a step, all together; 0: unknown */
 	uint32_t nfield;
 	const struct ap_diff_field *field;
 };
@@ -66,8 +68,14 @@ struct ap_diff {
 	bool is_plan[2];
 	bool reduced; /* one is a checkpoint: only strategies were compared */
 	bool equal;
+	bool held; /* a plan held against inputs (plan_match.h): no plan that could take its place */
 	uint32_t nfigure;
 	const struct ap_diff_figure *figure;
+	uint32_t npart; /* 0 if one is a checkpoint */
+	struct ap_diff_part part[AP_SAVED_PART_COUNT];
+	uint32_t nrest; /* operators beside those of parts that are cut otherwise */
+	struct ap_diff_layers layers;
+	/* operators and redistributions in the order of how much their time changed */
 	struct ap_diff_lines operators, parameters, redistributions;
 	struct ap_diff_flows totals, collectives; /* collectives: totals by operator */
 	uint32_t nverdict;

@@ -100,24 +100,56 @@ const char *ap_diff_change(struct ap_ctx *ctx, double was, double is)
 		(tenths < 0 ? -tenths : tenths) % 10);
 }
 
-/* A number with the unit that its key implies. */
-static const char *number_text(struct ap_ctx *ctx, const char *key, double v)
+/* v with this many significant digits, in the shortest form. */
+static const char *rounded_text(struct ap_ctx *ctx, double v, int digits)
 {
-	enum ap_plan_unit unit = ap_plan_unit_of(key);
+	double scale = v == 0 ? 1 : pow(10, digits - 1 - (int)floor(log10(fabs(v))));
 	char buf[32];
 
-	if (unit == AP_PLAN_BYTES && fabs(v) < 0x1p62)
+	if (!isfinite(scale) || scale == 0 || digits > 15)
+		return ap_arena_strdup(ctx->arena, ap_format_double(v, buf));
+	return ap_arena_strdup(ctx->arena, ap_format_double(
+		scale < 1 ? rint(v * scale) * rint(1 / scale) : rint(v * scale) / scale, buf));
+}
+
+/* A number with the unit that its key implies; integers without a unit are counts, and in full. like: a
+ * number whose unit it takes. */
+static const char *number_text(struct ap_ctx *ctx, const char *key, double v, double like, int digits)
+{
+	static const struct {
+		double s;
+		const char *name;
+	} times[] = {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+	static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	enum ap_plan_unit unit = ap_plan_unit_of(key);
+	double scale = 1;
+	char buf[32];
+	size_t t = 0;
+
+	if (unit == AP_PLAN_BYTES && fabs(v) < 0x1p62 && digits == 3)
 		return bytes_text(ctx, (int64_t)v);
+	if (unit == AP_PLAN_BYTES && fabs(v) < 0x1p62) {
+		while (t + 1 < AP_COUNT(sizes) && fabs(like) >= 1024 * scale) {
+			scale *= 1024;
+			t++;
+		}
+		return ap_arena_printf(ctx->arena, "%s %s", rounded_text(ctx, v / scale, digits), sizes[t]);
+	}
 	if (unit == AP_PLAN_BYTES_PER_S)
-		return ap_arena_printf(ctx->arena, "%s GB/s", ap_format_double(v / 1e9, buf));
-	if (unit == AP_PLAN_S)
+		return ap_arena_printf(ctx->arena, "%s GB/s", rounded_text(ctx, v / 1e9, digits));
+	if (unit == AP_PLAN_S && digits == 3)
 		return ap_arena_strdup(ctx->arena, ap_format_seconds(v, buf));
+	if (unit == AP_PLAN_S) {
+		while (t + 1 < AP_COUNT(times) && fabs(like) < 0.9995 * times[t].s)
+			t++;
+		return ap_arena_printf(ctx->arena, "%s %s", rounded_text(ctx, v / times[t].s, digits),
+			times[t].name);
+	}
 	if (unit == AP_PLAN_SHARE && fabs(v) < 1e12)
-		return ap_arena_printf(ctx->arena, "%s %%",
-			ap_format_double(rint(1e4 * v) / 100, buf));
-	if (unit == AP_PLAN_PER_S && fabs(v) < 1e12)
-		v = rint(10 * v) / 10;
-	return ap_arena_strdup(ctx->arena, ap_format_double(v, buf));
+		return ap_arena_printf(ctx->arena, "%s %%", rounded_text(ctx, 100 * v, digits));
+	if (unit == AP_PLAN_NONE && v == rint(v))
+		return ap_arena_strdup(ctx->arena, ap_format_double(v, buf));
+	return rounded_text(ctx, v, fabs(v) >= 1000 && digits == 3 ? 4 : digits);
 }
 
 const char *ap_diff_label(struct ap_ctx *ctx, const char *key)
@@ -134,12 +166,13 @@ const char *ap_diff_label(struct ap_ctx *ctx, const char *key)
 }
 
 static const char *value_text(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char *json,
-	double number)
+	double number, int digits)
 {
 	const char *text = plain(ctx, json);
 
 	if (json && !isnan(number))
-		return strcmp(f->section, "settings") ? number_text(ctx, f->key, number) : json;
+		return !strcmp(f->section, "settings")
+			? json : number_text(ctx, f->key, number, f->was_number, digits);
 	return !strcmp(f->section, "inputs") && strlen(text) == 64
 		? ap_arena_strndup(ctx->arena, text, 12)
 		: text;
@@ -148,15 +181,45 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_diff_figure *f
 void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char **was,
 	const char **is)
 {
-	enum ap_plan_unit of = ap_plan_unit_of(f->key);
-	const char *unit = of == AP_PLAN_BYTES ? " B" : of == AP_PLAN_S ? " s" : "";
+	int digits = 3;
 
-	*was = value_text(ctx, f, f->was, f->was_number);
-	*is = value_text(ctx, f, f->is, f->is_number);
-	if (f->changed && f->was && f->is && !strcmp(*was, *is)) { /* in full */
-		*was = ap_arena_printf(ctx->arena, "%s%s", plain(ctx, f->was), unit);
-		*is = ap_arena_printf(ctx->arena, "%s%s", plain(ctx, f->is), unit);
+	do {
+		*was = value_text(ctx, f, f->was, f->was_number, digits);
+		*is = value_text(ctx, f, f->is, f->is_number, digits);
+	} while (f->changed && f->was && f->is && !strcmp(*was, *is) && ++digits <= 17);
+	if (digits > 17) { /* in full */
+		*was = plain(ctx, f->was);
+		*is = plain(ctx, f->is);
 	}
+}
+
+/* Of what a plan is made: its cause, if it changed. */
+static const char *cause_of(const struct ap_diff_figure *f)
+{
+	static const char *const machine[] = {"device_num", "devices_per_server", "devices_per_pod", "chip",
+		"memory"};
+	static const struct {
+		const char *section, *cause;
+	} sections[] = {{"graph", "graph"}, {"machine", "machine"}, {"settings", "settings"},
+		{"tool", "planner"}};
+
+	if (!strcmp(f->section, "inputs"))
+		return !strcmp(f->key, "graph") ? "graph"
+			: !strcmp(f->key, "rank_table") || !strcmp(f->key, "chip") ? "machine" : "settings";
+	for (size_t i = 0; !strcmp(f->section, "settings") && i < AP_COUNT(machine); i++)
+		if (!strcmp(f->key, machine[i]))
+			return "machine";
+	for (size_t i = 0; i < AP_COUNT(sections); i++)
+		if (!strcmp(f->section, sections[i].section))
+			return sections[i].cause;
+	return NULL;
+}
+
+/* Did a number change so little that it tells nothing? */
+static bool is_noise(const struct ap_diff_figure *f)
+{
+	return f->changed && !cause_of(f) && !isnan(f->was_number) && !isnan(f->is_number) &&
+		fabs(f->is_number - f->was_number) < 5e-4 * fabs(f->was_number);
 }
 
 /* ---- the tables that text and Markdown show ---- */
@@ -181,8 +244,11 @@ struct table {
 	size_t n, cap;
 };
 
-struct page { /* non-empty tables to show */
+struct page { /* tables to show, if they have rows or a title of their own */
+	const char *message; /* NULL: none */
 	const char *headline;
+	const char *end; /* the last line; NULL: none */
+	uint32_t hidden; /* figures that are left out */
 	struct table *v;
 	size_t n, cap;
 };
@@ -204,8 +270,8 @@ static enum ap_diff_kind kind_of(bool was, bool is)
 	return !was ? AP_DIFF_ADDED : !is ? AP_DIFF_REMOVED : AP_DIFF_CHANGED;
 }
 
-static void add_figures(struct ap_ctx *ctx, const struct ap_diff *d, const char *section, bool named,
-	struct table *t)
+static void add_figures(struct ap_ctx *ctx, const struct ap_diff *d, const char *section, bool all,
+	struct page *page, struct table *t)
 {
 	for (uint32_t i = 0; i < d->nfigure; i++) {
 		const struct ap_diff_figure *f = &d->figure[i];
@@ -213,38 +279,91 @@ static void add_figures(struct ap_ctx *ctx, const struct ap_diff *d, const char 
 
 		if (!f->changed || strcmp(f->section, section) != 0)
 			continue;
+		if (!all && is_noise(f)) {
+			page->hidden++;
+			continue;
+		}
 		row.cell[0] = ap_diff_label(ctx, f->key);
-		if (named)
-			row.cell[0] = ap_arena_printf(ctx->arena, "%s: %s", section, row.cell[0]);
 		ap_diff_texts(ctx, f, &row.cell[1], &row.cell[2]);
 		row.cell[3] = ap_diff_change(ctx, f->was_number, f->is_number);
 		AP_PUSH(ctx->arena, *t, row);
 	}
 }
 
-static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, struct page *page)
-{
-	static const struct {
-		const char *title;
-		const char *section[7];
-	} groups[] = {
-		{"prediction", {"prediction"}},
-		{"memory of a device", {"memory"}},
-		{"stages", {"stages"}},
-		{"search", {"search"}},
-		{"route", {"route"}},
-		{"baselines", {"baselines"}},
-		{"made from", {"pipeline", "graph", "recompute", "machine", "settings", "inputs", "tool"}},
-	};
+struct figures {
+	const char *title, *section;
+};
 
-	for (size_t g = 0; g < AP_COUNT(groups); g++) {
+static void show_figures(struct ap_ctx *ctx, const struct ap_diff *d, const struct figures *groups, size_t n,
+	bool all, struct page *page)
+{
+	for (size_t g = 0; g < n; g++) {
 		struct table t = {.title = groups[g].title, .ncolumn = 4,
 			.head = {"", "old", "new", "change"}, .sort = {NAME, WAS, IS, NUMBER}};
 
-		for (int s = 0; s < 7 && groups[g].section[s]; s++)
-			add_figures(ctx, d, groups[g].section[s], groups[g].section[1], &t);
+		add_figures(ctx, d, groups[g].section, all, page, &t);
 		end_table(ctx, page, &t);
 	}
+}
+
+/* "graph, machine and planner". */
+static const char *and_text(struct ap_ctx *ctx, const char *const *word, size_t n)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, ctx->arena);
+	for (size_t i = 0; i < n; i++)
+		ap_str_addf(&s, "%s%s", !i ? "" : i + 1 < n ? ", " : " and ", word[i]);
+	return s.s;
+}
+
+/* What the plans are made of: which of it changed, and from what to what. */
+static void show_cause(struct ap_ctx *ctx, const struct ap_diff *d, struct page *page)
+{
+	static const char *const causes[] = {"graph", "machine", "settings", "planner"};
+	const struct ap_diff_figure *mode = ap_diff_figure(d, "search", "mode");
+	const struct ap_diff_figure *complete = ap_diff_figure(d, "search", "complete");
+	bool searched = (mode && mode->changed) || (complete && complete->changed);
+	const char *changed[AP_COUNT(causes)], *same[AP_COUNT(causes)];
+	size_t nchanged = 0, nsame = 0;
+	struct table t = {.ncolumn = 3, .head = {"", "old", "new"}, .sort = {NAME, WAS, IS}};
+
+	for (size_t c = 0; c < AP_COUNT(causes); c++) {
+		bool known = false;
+		size_t before = t.n;
+
+		for (uint32_t i = 0; i < d->nfigure; i++) {
+			const struct ap_diff_figure *f = &d->figure[i];
+			const char *cause = cause_of(f);
+			struct row row = {.kind = kind_of(f->was, f->is)};
+
+			if (!cause || strcmp(cause, causes[c]) != 0)
+				continue;
+			known = true;
+			if (!f->changed)
+				continue;
+			row.cell[0] = ap_arena_printf(ctx->arena, "%s: %s", f->section,
+				ap_diff_label(ctx, f->key));
+			ap_diff_texts(ctx, f, &row.cell[1], &row.cell[2]);
+			AP_PUSH(ctx->arena, t, row);
+		}
+		if (t.n > before)
+			changed[nchanged++] = causes[c];
+		else if (known)
+			same[nsame++] = causes[c];
+	}
+	if (d->equal || d->held || !d->is_plan[0] || !d->is_plan[1]) {
+		t.title = "made from";
+		end_table(ctx, page, &t);
+		return;
+	}
+	if (!nchanged && searched)
+		changed[nchanged++] = "the search";
+	t.title = ap_arena_printf(ctx->arena, "cause: %s%s%s%s",
+		nchanged ? and_text(ctx, changed, nchanged) : "not told by the files",
+		nsame ? "; " : "", and_text(ctx, same, nsame),
+		!nsame ? "" : nsame > 1 ? " are the same" : " is the same");
+	AP_PUSH(ctx->arena, *page, t);
 }
 
 static void show_verdicts(struct ap_ctx *ctx, const struct ap_diff *d, struct page *page)
@@ -318,11 +437,21 @@ static const char *lines_title(struct ap_ctx *ctx, const char *what,
 		lines->things, lines->of[0], lines->of[1]);
 }
 
-static void show_lines(struct ap_ctx *ctx, const struct ap_diff_lines *lines, const char *what,
-	const char *noun, const struct field_name *names, bool typed, struct page *page)
+static const char *time_text(struct ap_ctx *ctx, double s)
 {
-	bool moves = names == move_names;
+	char buf[32];
+
+	return s > 0 ? ap_arena_strdup(ctx->arena, ap_format_seconds(s, buf)) : "";
+}
+
+static void show_lines(struct ap_ctx *ctx, const struct ap_diff *d, const struct ap_diff_lines *lines,
+	const char *what, const char *noun, const struct field_name *names, bool typed, struct page *page)
+{
+	bool moves = names == move_names, timed = false;
 	struct table t = {.title = lines_title(ctx, what, lines)};
+
+	for (uint32_t i = 0; i < lines->n && !d->held; i++)
+		timed |= lines->v[i].was_s > 0 || lines->v[i].is_s > 0;
 
 	add_column(&t, "n", NUMBER);
 	if (typed)
@@ -333,6 +462,10 @@ static void show_lines(struct ap_ctx *ctx, const struct ap_diff_lines *lines, co
 	if (moves) {
 		add_column(&t, "bytes old", WAS);
 		add_column(&t, "bytes new", IS);
+	}
+	if (timed) {
+		add_column(&t, "time old", WAS);
+		add_column(&t, "time new", IS);
 	}
 	for (uint32_t i = 0; i < lines->n; i++) {
 		const struct ap_diff_line *l = &lines->v[i];
@@ -351,6 +484,11 @@ static void show_lines(struct ap_ctx *ctx, const struct ap_diff_lines *lines, co
 		if (moves) {
 			row.cell[c + 2] = move_bytes(ctx, l, false);
 			row.cell[c + 3] = move_bytes(ctx, l, true);
+		}
+		c += moves ? 4 : 2;
+		if (timed) {
+			row.cell[c] = time_text(ctx, l->was_s);
+			row.cell[c + 1] = time_text(ctx, l->is_s);
 		}
 		AP_PUSH(ctx->arena, t, row);
 	}
@@ -383,8 +521,13 @@ static void add_headline(struct ap_ctx *ctx, const struct ap_diff *d, struct ap_
 
 	if (!f || !f->was || !f->is)
 		return;
-	ap_diff_texts(ctx, f, &was, &is);
 	change = ap_diff_change(ctx, f->was_number, f->is_number);
+	if (is_noise(f)) {
+		ap_str_addf(s, "%s%s %s (%s)", s->len ? ", " : "", text,
+			value_text(ctx, f, f->is, f->is_number, 3), change);
+		return;
+	}
+	ap_diff_texts(ctx, f, &was, &is);
 	ap_str_addf(s, "%s%s %s", s->len ? ", " : "", text, was);
 	if (f->changed)
 		ap_str_addf(s, " -> %s%s%s%s", is, *change ? " (" : "", change,
@@ -393,10 +536,103 @@ static void add_headline(struct ap_ctx *ctx, const struct ap_diff *d, struct ap_
 		ap_str_add(s, " as before");
 }
 
-static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d)
+/* Adds a clause "heads over 8 instead of sequence over 2", or "heads over 8 instead of 4". */
+static void add_turn(struct ap_str *s, const struct ap_diff_part *p)
 {
+	const char *of = strchr(p->is, ' '), *number = strrchr(p->was, ' ');
+	bool same = of && !strstr(p->is, " and ") && !strstr(p->was, " and ") &&
+		!strncmp(p->was, p->is, (size_t)(of - p->is) + 1);
+
+	if (!strcmp(p->was, p->is))
+		ap_str_addf(s, *p->is ? "%s, of other dimensions" : "cut along other dimensions", p->is);
+	else if (!*p->is)
+		ap_str_addf(s, "no longer %s", p->was);
+	else
+		ap_str_addf(s, "%s%s%s", p->is, *p->was ? " instead of " : ", not before",
+			same ? number + 1 : p->was);
+	if (p->n < p->of)
+		ap_str_addf(s, " in %" PRIu32 " of %" PRIu32, p->n, p->of);
+}
+
+/* Adds a clause "8 stages instead of 4" if a number changed that is 1 where it is not told. */
+static void add_number(const struct ap_diff *d, const char *section, const char *key, const char *what,
+	struct ap_str *s)
+{
+	const struct ap_diff_figure *f = ap_diff_figure(d, section, key);
+	double was = f && f->was && !isnan(f->was_number) ? f->was_number : 1;
+	double is = f && f->is && !isnan(f->is_number) ? f->is_number : 1;
+
+	if (f && was != is)
+		ap_str_addf(s, "%s%.0f %s instead of %.0f", s->len ? "; " : "", is, what, was);
+}
+
+const char *ap_diff_message(struct ap_ctx *ctx, const struct ap_diff *d)
+{
+	const struct ap_diff_figure *step = ap_diff_figure(d, "prediction", "step_time_s");
+	const char *alike[AP_SAVED_PART_COUNT];
+	size_t nalike = 0;
+	struct ap_str s;
+
+	if (d->equal || d->held || !d->is_plan[0] || !d->is_plan[1])
+		return NULL;
+	ap_str_init(&s, ctx->arena);
+	add_number(d, "machine", "devices", "devices", &s);
+	add_number(d, "pipeline", "stages", "stages", &s);
+	add_number(d, "settings", "micro_batches", "micro-batches", &s);
+	for (uint32_t i = 0; i < d->npart; i++) {
+		if (!d->part[i].n) {
+			alike[nalike++] = d->part[i].name;
+			continue;
+		}
+		ap_str_addf(&s, "%s%s: ", s.len ? "; " : "", d->part[i].name);
+		add_turn(&s, &d->part[i]);
+	}
+	if (nalike == d->npart && !d->nrest)
+		ap_str_addf(&s, "%scuts unchanged", s.len ? "; " : "");
+	else if (nalike)
+		ap_str_addf(&s, "%s%s unchanged", s.len ? "; " : "", and_text(ctx, alike, nalike));
+	if (nalike == d->npart && d->nrest)
+		ap_str_addf(&s, "%s%" PRIu32 " operator%s that %s no product%s cut otherwise",
+			s.len ? "; " : "", d->nrest, d->nrest == 1 ? "" : "s", d->nrest == 1 ? "is" : "are",
+			d->nrest == 1 ? "" : "s");
+	if (step && step->was && step->is)
+		ap_str_addf(&s, "; step %s", !step->changed ? "as before"
+			: is_noise(step) ? "as before to 0.05 %"
+			: ap_diff_change(ctx, step->was_number, step->is_number));
+	return s.s;
+}
+
+/* "Plan: 3 of 40 layers to change, 0 added, 0 removed", and operators that are in no layer. */
+static const char *last_line(struct ap_ctx *ctx, const struct ap_diff *d)
+{
+	const struct ap_diff_layers *l = &d->layers;
+	struct ap_str s;
+
+	if (d->equal || d->held)
+		return NULL;
+	ap_str_init(&s, ctx->arena);
+	ap_str_addf(&s, "%s: ", d->is_plan[1] ? "Plan" : "Strategy");
+	if (l->nlayer || l->removed)
+		ap_str_addf(&s, "%" PRIu32 " of %" PRIu32 " layer%s to change, %" PRIu32 " added, %" PRIu32
+			" removed", l->changed, l->nlayer, l->nlayer == 1 ? "" : "s", l->added, l->removed);
+	if (s.len > 6 && !l->op_changed && !l->op_added && !l->op_removed && (l->nlayer || l->removed))
+		return s.s;
+	ap_str_addf(&s, "%s%" PRIu32 " %soperator%s to change, %" PRIu32 " added, %" PRIu32 " removed",
+		l->nlayer || l->removed ? "; " : "", l->op_changed, l->nlayer || l->removed ? "other " : "",
+		l->op_changed == 1 ? "" : "s", l->op_added, l->op_removed);
+	return s.s;
+}
+
+static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d, bool all)
+{
+	static const struct figures first[] = {{"prediction", "prediction"},
+		{"memory of a device", "memory"}};
+	static const struct figures last[] = {{"pipeline", "pipeline"}, {"stages", "stages"},
+		{"recomputation", "recompute"}, {"search", "search"}, {"route", "route"},
+		{"baselines", "baselines"}};
 	struct page page = {.headline = d->reduced ? "no difference between the strategies"
-						   : "no difference"};
+						   : "no difference",
+		.message = ap_diff_message(ctx, d), .end = last_line(ctx, d)};
 	struct ap_str s;
 
 	if (!d->equal) {
@@ -408,14 +644,25 @@ static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d)
 		page.headline = s.s;
 	}
 	show_verdicts(ctx, d, &page);
-	show_lines(ctx, &d->operators, "operators", "operator", op_names,
+	show_cause(ctx, d, &page);
+	show_figures(ctx, d, first, AP_COUNT(first), all, &page);
+	show_lines(ctx, d, &d->operators, "operators", "operator", op_names,
 		d->is_plan[0] && d->is_plan[1], &page);
 	show_flows(ctx, &d->totals, "collectives of a step", false, &page);
+	show_lines(ctx, d, &d->redistributions, "redistributions", "before", move_names, false, &page);
+	show_lines(ctx, d, &d->parameters, "parameters", "parameter", param_names, false, &page);
 	show_flows(ctx, &d->collectives, "collectives by operator", true, &page);
-	show_lines(ctx, &d->redistributions, "redistributions", "before", move_names, false, &page);
-	show_lines(ctx, &d->parameters, "parameters", "parameter", param_names, false, &page);
-	show_figures(ctx, d, &page);
+	show_figures(ctx, d, last, AP_COUNT(last), all, &page);
 	return page;
+}
+
+/* "3 figures changed by less than 0.05 %; -v shows them"; NULL if none are left out. */
+static const char *hidden_text(struct ap_ctx *ctx, const struct page *page)
+{
+	return !page->hidden ? NULL
+		: ap_arena_printf(ctx->arena,
+			"%" PRIu32 " figure%s changed by less than 0.05 %%; -v shows %s",
+			page->hidden, page->hidden == 1 ? "" : "s", page->hidden == 1 ? "it" : "them");
 }
 
 /* ---- text in columns ---- */
@@ -470,11 +717,17 @@ static void write_text(struct ap_ctx *ctx, const struct ap_diff *d,
 	const struct ap_diff_style *style, struct ap_str *out)
 {
 	struct ap_diag *names = ap_diag_create(ctx->arena, false);
-	struct page page = make_page(ctx, d);
+	struct page page = make_page(ctx, d, style->all);
+	const char *hidden = hidden_text(ctx, &page);
 
 	ap_str_addf(out, "%s -> %s\n", ap_diag_path(names, d->file[0]),
 		ap_diag_path(names, d->file[1]));
-	add_colored(out, style->color, "\033[1m", page.headline);
+	if (page.message) {
+		add_colored(out, style->color, "\033[1m", page.message);
+		ap_str_addf(out, "\n%s", page.headline);
+	} else {
+		add_colored(out, style->color, "\033[1m", page.headline);
+	}
 	ap_str_addc(out, '\n');
 	for (size_t i = 0; i < page.n; i++) {
 		const struct table *t = &page.v[i];
@@ -499,6 +752,10 @@ static void write_text(struct ap_ctx *ctx, const struct ap_diff *d,
 			add_text_row(out, t, &t->v[r], width, names);
 		}
 	}
+	if (hidden)
+		ap_str_addf(out, "\n%s\n", hidden);
+	if (page.end)
+		ap_str_addf(out, "\n%s\n", page.end);
 }
 
 /* ---- Markdown with tables, for review comments ---- */
@@ -540,7 +797,10 @@ static void add_markdown_table(struct ap_str *out, struct ap_diag *names, const 
 
 	for (size_t r = 0; r < t->n; r++)
 		sign = sign || *kinds[t->v[r].kind].word;
-	ap_str_addf(out, "\n#### %s\n\n", t->title);
+	ap_str_addf(out, "\n#### %s\n", t->title);
+	if (!t->n)
+		return;
+	ap_str_addc(out, '\n');
 	ap_str_add(out, sign ? "| |" : "|");
 	for (int c = 0; c < t->ncolumn; c++)
 		ap_str_addf(out, " %s%s|", t->head[c], *t->head[c] ? " " : "");
@@ -562,16 +822,22 @@ static void write_markdown(struct ap_ctx *ctx, const struct ap_diff *d,
 	const struct ap_diff_style *style, struct ap_str *out)
 {
 	struct ap_diag *names = ap_diag_create(ctx->arena, false);
-	struct page page = make_page(ctx, d);
+	struct page page = make_page(ctx, d, style->all);
+	const char *hidden = hidden_text(ctx, &page);
 
-	(void)style;
 	ap_str_add(out, "### ");
 	add_code(out, ap_diag_path(names, d->file[0]));
 	ap_str_add(out, " to ");
 	add_code(out, ap_diag_path(names, d->file[1]));
-	ap_str_addf(out, "\n\n**%s**\n", page.headline);
+	if (page.message)
+		ap_str_addf(out, "\n\n**%s**", page.message);
+	ap_str_addf(out, page.message ? "\n\n%s\n" : "\n\n**%s**\n", page.headline);
 	for (size_t i = 0; i < page.n; i++)
 		add_markdown_table(out, names, &page.v[i]);
+	if (hidden)
+		ap_str_addf(out, "\n%s\n", hidden);
+	if (page.end)
+		ap_str_addf(out, "\n%s\n", page.end);
 }
 
 /* ---- JSON, autopar-diff/1 ---- */
@@ -607,6 +873,12 @@ static void write_lines(struct ap_jw *w, const char *key, const struct ap_diff_l
 		}
 		ap_jw_end(w);
 		ap_jw_kint(w, "count", l->n);
+		if (l->was_s > 0 || l->is_s > 0) {
+			ap_jw_kobj_flat(w, "time_s");
+			ap_jw_knum(w, "old", l->was_s);
+			ap_jw_knum(w, "new", l->is_s);
+			ap_jw_end(w);
+		}
 		write_names(w, "names", l->n, l->name);
 		if (l->old_name)
 			write_names(w, "old_names", l->n, l->old_name);
@@ -644,13 +916,47 @@ static void write_flows(struct ap_jw *w, const char *key, const struct ap_diff_f
 	ap_jw_end(w);
 }
 
+static void write_parts(struct ap_jw *w, const struct ap_diff *d)
+{
+	ap_jw_karr(w, "parts");
+	for (uint32_t i = 0; i < d->npart; i++) {
+		const struct ap_diff_part *p = &d->part[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "part", p->name);
+		ap_jw_kint(w, "changed", p->n);
+		ap_jw_kint(w, "of", p->of);
+		if (p->n) {
+			ap_jw_kstr(w, "old", p->was);
+			ap_jw_kstr(w, "new", p->is);
+		}
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+}
+
+static void write_layers(struct ap_jw *w, const struct ap_diff_layers *l)
+{
+	ap_jw_kobj_flat(w, "layers");
+	ap_jw_kint(w, "of", l->nlayer);
+	ap_jw_kint(w, "changed", l->changed);
+	ap_jw_kint(w, "added", l->added);
+	ap_jw_kint(w, "removed", l->removed);
+	ap_jw_end(w);
+	ap_jw_kobj_flat(w, "other_operators");
+	ap_jw_kint(w, "changed", l->op_changed);
+	ap_jw_kint(w, "added", l->op_added);
+	ap_jw_kint(w, "removed", l->op_removed);
+	ap_jw_end(w);
+}
+
 static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 	const struct ap_diff_style *style, struct ap_str *out)
 {
 	static const char *const keys[] = {"old", "new"};
+	const char *message = ap_diff_message(ctx, d), *cause;
 	struct ap_jw w;
 
-	(void)ctx;
 	(void)style;
 	ap_jw_str_init(&w, out, 1);
 	ap_jw_obj(&w);
@@ -674,6 +980,11 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 		}
 		ap_jw_end(&w);
 	}
+	if (message) {
+		ap_jw_kstr(&w, "message", message);
+		write_parts(&w, d);
+		write_layers(&w, &d->layers);
+	}
 	ap_jw_karr(&w, "figures");
 	for (uint32_t i = 0; i < d->nfigure; i++) {
 		const struct ap_diff_figure *f = &d->figure[i];
@@ -684,6 +995,8 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 		ap_jw_kraw(&w, "old", f->was);
 		ap_jw_kraw(&w, "new", f->is);
 		ap_jw_kbool(&w, "changed", f->changed);
+		if (f->changed && (cause = cause_of(f)))
+			ap_jw_kstr(&w, "cause", cause);
 		if (f->was_number > 0 && f->changed)
 			ap_jw_knum(&w, "ratio", f->is_number / f->was_number);
 		ap_jw_end(&w);

@@ -203,6 +203,8 @@ void ap_plan_change(struct ap_ctx *ctx, const struct ap_saved *plan, const struc
 	*out = (struct ap_plan_change){0};
 	set_reasons(ctx, match, g, &is);
 	ap_diff_make(ctx, &was, &is, d);
+	d->held = true;
+	d->npart = d->nrest = 0;
 	out->inputs = d->operators.n || d->parameters.n;
 	sort_figures(ctx, !match->nopen, machine, out);
 	if (out->inputs)

@@ -4,7 +4,7 @@
 #ifndef AP_DRAW_PICTURE_H
 #define AP_DRAW_PICTURE_H
 
-#include "draw/dimension.h"
+#include "planfile/dimension.h"
 #include "plan/plan.h"
 #include "planfile/plan_read.h"
 

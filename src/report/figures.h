@@ -4,7 +4,7 @@
 #ifndef AP_REPORT_FIGURES_H
 #define AP_REPORT_FIGURES_H
 
-#include "draw/dimension.h"
+#include "planfile/dimension.h"
 #include "plan/terms.h"
 #include "planfile/plan_read.h"
 

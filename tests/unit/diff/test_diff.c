@@ -265,13 +265,49 @@ START_TEST(test_figures)
 	ck_assert_str_eq(ap_diff_figure(&d, "machine", "link.latency_s")->was, "1e-06");
 	ck_assert_ptr_null(ap_diff_figure(&d, "settings", "none"));
 	text = write_as(&ctx, &d, "text", false);
-	/* what would look equal is shown in full */
-	ck_assert_ptr_nonnull(strstr(text, "p.json -> p.json\n"
-		"step time 1.52 s -> 1.48 s (-2.6 %), memory 1073741824 B -> 1073741825 B (+0.0 %), "
-		"operators changed: 0 of 0\n"));
+	/* a last digit tells nothing */
+	ck_assert_ptr_nonnull(strstr(text, "p.json -> p.json\ncuts unchanged; step -2.6 %\n"
+		"step time 1.52 s -> 1.48 s (-2.6 %), memory 1.00 GiB (+0.0 %), operators changed: 0 of 0\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\ncause: machine and settings; graph and planner are the same\n"));
 	ck_assert_ptr_nonnull(strstr(text, "settings: memory  none -> 5"));
 	ck_assert_ptr_nonnull(strstr(text, "settings: new             [20,35]"));
+	ck_assert_ptr_nonnull(strstr(text, "\n1 figure changed by less than 0.05 %; -v shows it\n"));
+	ck_assert_ptr_null(strstr(text, "memory of a device"));
 	free_ctx(&ctx);
+}
+END_TEST
+
+/* Changes that three digits do not show have more; those below 0.05 % are left out, but for style.all. */
+START_TEST(test_digits)
+{
+	static const struct {
+		const char *was, *is, *text;
+	} cases[] = {
+		{"1.523", "1.5247", "step time  1.523 s -> 1.525 s  +0.1 %"},
+		{"0.0015231", "0.0015241", "step time  1.523 ms -> 1.524 ms  +0.1 %"},
+		{"1.5", "1.4991", "step time  1.5 s -> 1.499 s  -0.1 %"},
+		{"1.5", "1.50074", NULL},
+		{"1.5", "1.5000000001", NULL},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
+		struct plan_spec a = {.step_time_s = cases[i].was}, b = {.step_time_s = cases[i].is};
+		struct ap_ctx ctx = new_ctx();
+		struct ap_str all = new_str(&ctx);
+		struct ap_diff d;
+		const char *text;
+
+		compare(&ctx, &a, &b, &d);
+		text = write_as(&ctx, &d, "text", false);
+		if (cases[i].text)
+			ck_assert_ptr_nonnull(strstr(text, cases[i].text));
+		else
+			ck_assert_ptr_null(strstr(text, "\nprediction\n"));
+		ap_diff_writer_at(0)->write(&ctx, &d, &(struct ap_diff_style){.all = true}, &all);
+		ck_assert_ptr_nonnull(strstr(all.s, "\nprediction\n  ~  step time "));
+		ck_assert_ptr_null(strstr(all.s, "-v shows"));
+		free_ctx(&ctx);
+	}
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "draw/dimension.h"
+#include "planfile/dimension.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 /* Which dimensions of a network an operator is cut in, for people: a plan knows factors and sizes, not
  * that one of them is the sequence. What they mean is concluded from the operators' types, the places of
  * the factors, and sizes that only one dimension of the network has. */
-#ifndef AP_DRAW_DIMENSION_H
-#define AP_DRAW_DIMENSION_H
+#ifndef AP_PLANFILE_DIMENSION_H
+#define AP_PLANFILE_DIMENSION_H
 
 #include "planfile/plan_read.h"
 

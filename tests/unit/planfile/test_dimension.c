@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which dimension of a network a factor is. */
 #include "base/str.h"
-#include "draw/dimension.h"
+#include "planfile/dimension.h"
 #include "emit_test.h"
 
 enum { MOST = 6 };
