@@ -500,6 +500,56 @@ static enum ap_status hold_plan(struct holding *h, const struct ap_fail_if *cond
 	return AP_OK;
 }
 
+static enum ap_status check_input(struct holding *h, const char *role, const char *path, const char *is)
+{
+	const char *was = hash_of(h, role);
+
+	if (same_text(was, is))
+		return AP_OK;
+	return ap_diag_add(h->ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = path}, NULL,
+		"is not the %s of the plan: SHA-256 %.12s; expected %.12s", role_text(role), is ? is : "none",
+		was ? was : "none");
+}
+
+static enum ap_status repeat(struct holding *h, double *step_s)
+{
+	struct ap_plan_match match;
+	struct ap_inputs in;
+	struct ap_plan plan;
+
+	AP_TRY(make_planned(h, &in));
+	AP_TRY(give_planned(h, &in, &match));
+	AP_TRY(ap_inputs_make(&h->own, &h->set, &h->src, h->use, &in));
+	AP_TRY(plan_anew(h, &in, &match, &plan));
+	*step_s = plan.prediction.step_time_s;
+	return AP_OK;
+}
+
+enum ap_status ap_against_repeat(struct ap_ctx *ctx, const struct ap_settings *asked,
+	const struct ap_json *doc, const struct ap_saved *plan, const struct ap_named *named, double *step_s,
+	const char **why)
+{
+	struct ap_against found = {0};
+	struct holding h = {.ctx = ctx, .asked = asked, .named = named, .own = ap_diag_apart(ctx),
+		.set = *asked, .doc = doc, .plan = *plan, .use = made_by(doc), .found = &found};
+	enum ap_status st;
+
+	*step_s = 0;
+	*why = NULL;
+	AP_TRY(ap_config_echo(ctx, doc, ap_jv_get(ap_json_root(doc), "settings"), h.use, &h.set));
+	forget_defaults(&h);
+	AP_TRY(read_inputs(&h));
+	AP_TRY(check_input(&h, "graph", named->graph.path, h.src.sha256));
+	if (h.src.table)
+		AP_TRY(check_input(&h, "rank_table", named->table.path, h.src.table->sha256));
+	st = repeat(&h, step_s);
+	if (st != AP_USAGE && st != AP_MEANING && st != AP_INFEASIBLE)
+		return st == AP_STOPPED ? AP_LIMIT : st;
+	add_findings(ctx, h.own.diag, &found);
+	*why = found.nfinding ? found.finding[0] : "there is no such plan";
+	return AP_OK;
+}
+
 static enum ap_status against_plan(struct ap_ctx *ctx, const struct ap_settings *asked,
 	const struct ap_known *file, const struct ap_named *named, struct ap_against *out)
 {

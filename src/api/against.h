@@ -45,6 +45,14 @@ bool ap_against_is_plan(struct ap_ctx *ctx, const struct ap_settings *set, const
 enum ap_status ap_against_inputs(struct ap_ctx *ctx, const struct ap_settings *asked, const char *path,
 	const struct ap_named *named, struct ap_settings *set, struct ap_sources *src, struct ap_inputs *in);
 
+/* Repeats the run that made a plan, of doc (its settings, inputs, machine, search and given operators), on
+ * the named inputs, which must be the ones of doc. *why: why there is no plan, in the arena, and *step_s is
+ * 0; else NULL. plan: the plan file that the given operators are of. AP_MEANING, reported, if an input is
+ * another. */
+enum ap_status ap_against_repeat(struct ap_ctx *ctx, const struct ap_settings *asked,
+	const struct ap_json *doc, const struct ap_saved *plan, const struct ap_named *named, double *step_s,
+	const char **why);
+
 /* Writes the findings as text or as autopar-check/1, depending on the settings. */
 void ap_against_write(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_against *a,
 	bool color, struct ap_str *out);

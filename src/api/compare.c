@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "api/replan.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
@@ -104,7 +105,7 @@ static enum ap_status read_file(struct ap_ctx *ctx, const struct ap_settings *se
 
 /* What gets compared is a small part of the file: only a plan's document is kept. */
 static enum ap_status read_side(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
-	struct ap_saved *out)
+	struct ap_saved *out, struct ap_replan_side *side)
 {
 	struct ap_ctx own = *ctx;
 	struct ap_json *plan;
@@ -113,6 +114,7 @@ static enum ap_status read_side(struct ap_ctx *ctx, const struct ap_settings *se
 
 	own.arena = ap_arena_create_like(ctx->arena);
 	st = read_file(&own, set, path, &plan, &ckpt);
+	*side = (struct ap_replan_side){plan, out};
 	if (st == AP_OK && plan) {
 		ap_arena_own(ctx->arena, own.arena);
 		return ap_saved_of_plan(ctx, plan, out);
@@ -169,6 +171,7 @@ enum ap_status ap_compare(struct ap_writing *to, const char *old, const char *ne
 	const struct ap_diff_writer *writer;
 	struct ap_ctx *ctx = to->ctx;
 	struct ap_fail_if conditions;
+	struct ap_replan_side side[2];
 	struct ap_saved was, is;
 	enum ap_status verdict;
 	struct ap_diff d;
@@ -177,10 +180,11 @@ enum ap_status ap_compare(struct ap_writing *to, const char *old, const char *ne
 	AP_TRY(ap_fail_if_read(ctx, set, &conditions));
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(ctx, "reading");
-	AP_TRY(read_side(ctx, set, old, &was));
-	AP_TRY(read_side(ctx, set, new, &is));
+	AP_TRY(read_side(ctx, set, old, &was, &side[0]));
+	AP_TRY(read_side(ctx, set, new, &is, &side[1]));
 	ap_ctx_phase(ctx, "comparing");
 	ap_diff_make(ctx, &was, &is, &d);
+	AP_TRY(ap_replan(ctx, set, &side[0], &side[1], &d));
 	verdict = ap_fail_if_judge(ctx, &conditions, &was, &is, &d.verdict);
 	if (verdict != AP_DIFFERS)
 		AP_TRY(verdict);

@@ -63,6 +63,12 @@ struct ap_diff_flows {
 	const struct ap_diff_flow *v;
 };
 
+struct ap_diff_alone { /* the old plan's run repeated with one thing of the new plan's */
+	const char *what; /* "nothing, by this version", "machine", "settings: micro batches", "all of it" */
+	double step_s; /* 0 if there is no plan */
+	const char *why; /* NULL if there is one */
+};
+
 struct ap_diff {
 	const char *file[2]; /* old, new */
 	bool is_plan[2];
@@ -78,6 +84,8 @@ struct ap_diff {
 	/* operators and redistributions in the order of how much their time changed */
 	struct ap_diff_lines operators, parameters, redistributions;
 	struct ap_diff_flows totals, collectives; /* collectives: totals by operator */
+	uint32_t nalone; /* 0 if nothing was planned anew; the first is of nothing */
+	const struct ap_diff_alone *alone;
 	uint32_t nverdict;
 	const struct ap_verdict *verdict; /* of conditions, if any */
 };

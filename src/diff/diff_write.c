@@ -193,8 +193,7 @@ void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const cha
 	}
 }
 
-/* Of what a plan is made: its cause, if it changed. */
-static const char *cause_of(const struct ap_diff_figure *f)
+const char *ap_diff_cause(const char *section, const char *key)
 {
 	static const char *const machine[] = {"device_num", "devices_per_server", "devices_per_pod", "chip",
 		"memory"};
@@ -203,14 +202,14 @@ static const char *cause_of(const struct ap_diff_figure *f)
 	} sections[] = {{"graph", "graph"}, {"machine", "machine"}, {"settings", "settings"},
 		{"tool", "planner"}};
 
-	if (!strcmp(f->section, "inputs"))
-		return !strcmp(f->key, "graph") ? "graph"
-			: !strcmp(f->key, "rank_table") || !strcmp(f->key, "chip") ? "machine" : "settings";
-	for (size_t i = 0; !strcmp(f->section, "settings") && i < AP_COUNT(machine); i++)
-		if (!strcmp(f->key, machine[i]))
+	if (!strcmp(section, "inputs"))
+		return !strcmp(key, "graph") || !strcmp(key, "model") ? "graph"
+			: !strcmp(key, "rank_table") || !strcmp(key, "chip") ? "machine" : "settings";
+	for (size_t i = 0; !strcmp(section, "settings") && i < AP_COUNT(machine); i++)
+		if (!strcmp(key, machine[i]))
 			return "machine";
 	for (size_t i = 0; i < AP_COUNT(sections); i++)
-		if (!strcmp(f->section, sections[i].section))
+		if (!strcmp(section, sections[i].section))
 			return sections[i].cause;
 	return NULL;
 }
@@ -218,7 +217,8 @@ static const char *cause_of(const struct ap_diff_figure *f)
 /* Did a number change so little that it tells nothing? */
 static bool is_noise(const struct ap_diff_figure *f)
 {
-	return f->changed && !cause_of(f) && !isnan(f->was_number) && !isnan(f->is_number) &&
+	return f->changed && !ap_diff_cause(f->section, f->key) && !isnan(f->was_number) &&
+		!isnan(f->is_number) &&
 		fabs(f->is_number - f->was_number) < 5e-4 * fabs(f->was_number);
 }
 
@@ -334,7 +334,7 @@ static void show_cause(struct ap_ctx *ctx, const struct ap_diff *d, struct page 
 
 		for (uint32_t i = 0; i < d->nfigure; i++) {
 			const struct ap_diff_figure *f = &d->figure[i];
-			const char *cause = cause_of(f);
+			const char *cause = ap_diff_cause(f->section, f->key);
 			struct row row = {.kind = kind_of(f->was, f->is)};
 
 			if (!cause || strcmp(cause, causes[c]) != 0)
@@ -536,6 +536,23 @@ static void add_headline(struct ap_ctx *ctx, const struct ap_diff *d, struct ap_
 		ap_str_add(s, " as before");
 }
 
+static void show_alone(struct ap_ctx *ctx, const struct ap_diff *d, struct page *page)
+{
+	struct table t = {.title = "planned anew from what the old plan was made of, but for", .ncolumn = 4,
+		.head = {"exchanged", "step", "change", ""}, .sort = {WORDS, NUMBER, NUMBER, NAME}};
+
+	for (uint32_t i = 0; i < d->nalone; i++) {
+		const struct ap_diff_alone *a = &d->alone[i];
+		const struct ap_diff_figure *step = ap_diff_figure(d, "prediction", "step_time_s");
+		double was = i ? d->alone[0].step_s : step ? step->was_number : 0;
+
+		AP_PUSH(ctx->arena, t, ((struct row){AP_DIFF_CHANGED, {a->what,
+			a->why ? "no plan" : time_text(ctx, a->step_s),
+			a->why ? "" : ap_diff_change(ctx, was, a->step_s), a->why ? a->why : ""}}));
+	}
+	end_table(ctx, page, &t);
+}
+
 /* Adds a clause "heads over 8 instead of sequence over 2", or "heads over 8 instead of 4". */
 static void add_turn(struct ap_str *s, const struct ap_diff_part *p)
 {
@@ -645,6 +662,7 @@ static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d, bool a
 	}
 	show_verdicts(ctx, d, &page);
 	show_cause(ctx, d, &page);
+	show_alone(ctx, d, &page);
 	show_figures(ctx, d, first, AP_COUNT(first), all, &page);
 	show_lines(ctx, d, &d->operators, "operators", "operator", op_names,
 		d->is_plan[0] && d->is_plan[1], &page);
@@ -985,6 +1003,19 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 		write_parts(&w, d);
 		write_layers(&w, &d->layers);
 	}
+	if (d->nalone) {
+		ap_jw_karr(&w, "planned_anew");
+		for (uint32_t i = 0; i < d->nalone; i++) {
+			ap_jw_obj_flat(&w);
+			ap_jw_kstr(&w, "exchanged", d->alone[i].what);
+			if (d->alone[i].why)
+				ap_jw_kstr(&w, "no_plan", d->alone[i].why);
+			else
+				ap_jw_knum(&w, "step_time_s", d->alone[i].step_s);
+			ap_jw_end(&w);
+		}
+		ap_jw_end(&w);
+	}
 	ap_jw_karr(&w, "figures");
 	for (uint32_t i = 0; i < d->nfigure; i++) {
 		const struct ap_diff_figure *f = &d->figure[i];
@@ -995,7 +1026,7 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 		ap_jw_kraw(&w, "old", f->was);
 		ap_jw_kraw(&w, "new", f->is);
 		ap_jw_kbool(&w, "changed", f->changed);
-		if (f->changed && (cause = cause_of(f)))
+		if (f->changed && (cause = ap_diff_cause(f->section, f->key)))
 			ap_jw_kstr(&w, "cause", cause);
 		if (f->was_number > 0 && f->changed)
 			ap_jw_knum(&w, "ratio", f->is_number / f->was_number);

@@ -25,6 +25,10 @@ const char *ap_diff_label(struct ap_ctx *ctx, const char *key); /* "compute" of 
  * NULL if no plans are compared, or nothing changed. */
 const char *ap_diff_message(struct ap_ctx *ctx, const struct ap_diff *d);
 
+/* Which of what a plan is made of has the value under a key: "graph", "machine", "settings" or "planner";
+ * NULL: it is a result. Settings that name the machine are of the machine. */
+const char *ap_diff_cause(const char *section, const char *key);
+
 /* Both values of a figure with units, in three digits, or more if they would look equal. */
 void ap_diff_texts(struct ap_ctx *ctx, const struct ap_diff_figure *f, const char **was,
 	const char **is);
