@@ -172,6 +172,7 @@ enum ap_status ap_compare(struct ap_writing *to, const char *old, const char *ne
 	struct ap_ctx *ctx = to->ctx;
 	struct ap_fail_if conditions;
 	struct ap_replan_side side[2];
+	struct ap_transfer transfer;
 	struct ap_saved was, is;
 	enum ap_status verdict;
 	struct ap_diff d;
@@ -184,6 +185,13 @@ enum ap_status ap_compare(struct ap_writing *to, const char *old, const char *ne
 	AP_TRY(read_side(ctx, set, new, &is, &side[1]));
 	ap_ctx_phase(ctx, "comparing");
 	ap_diff_make(ctx, &was, &is, &d);
+	if (set->reshard && (!was.is_plan || !is.is_plan))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"--reshard compares plans; a strategy checkpoint does not tell the machine");
+	if (set->reshard) {
+		ap_transfer_make(ctx, &was, &is, d.old_param, &transfer);
+		d.transfer = &transfer;
+	}
 	AP_TRY(ap_replan(ctx, set, &side[0], &side[1], &d));
 	verdict = ap_fail_if_judge(ctx, &conditions, &was, &is, &d.verdict);
 	if (verdict != AP_DIFFERS)

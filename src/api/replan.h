@@ -14,8 +14,9 @@ struct ap_replan_side {
 
 /*
  * Sets d->alone, if set names the graphs; d compares old and new. A search for each cause that changed, for
- * each changed setting if there are several, and one for what this version makes of the old plan's own
- * inputs. AP_USAGE or AP_MEANING, reported, if a file is not the one that its plan was made from, or is missing.
+ * each changed setting if there are several, and one for what this version makes of the old plan's
+ * inputs. AP_USAGE or AP_MEANING, reported, if a file is not the one that its plan was made from, or is
+ * missing.
  */
 enum ap_status ap_replan(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_replan_side *old,
 	const struct ap_replan_side *new, struct ap_diff *d);

@@ -666,6 +666,7 @@ void ap_diff_make(struct ap_ctx *ctx, const struct ap_saved *was, const struct a
 	compare_things(&t, move_thing, t.was->nmove, t.is->nmove, t.new_move, t.old_move,
 		NULL, &out->redistributions);
 	compare_comms(&t, out);
+	out->old_param = ap_arena_memdup(ctx->arena, t.old_param, t.is->nparam * sizeof *t.old_param);
 	out->equal = !out->operators.n && !out->parameters.n && !out->redistributions.n &&
 		!out->collectives.n;
 	for (uint32_t i = 0; i < out->nfigure; i++)

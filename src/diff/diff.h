@@ -6,6 +6,7 @@
 
 #include "diff/diff_parts.h"
 #include "diff/limit.h"
+#include "diff/transfer.h"
 
 struct ap_diff_figure { /* one per fact of either plan, in section order */
 	const char *section, *key;
@@ -84,6 +85,8 @@ struct ap_diff {
 	/* operators and redistributions in the order of how much their time changed */
 	struct ap_diff_lines operators, parameters, redistributions;
 	struct ap_diff_flows totals, collectives; /* collectives: totals by operator */
+	const ap_id *old_param; /* [parameters of the new plan] their counterparts; AP_NONE: none */
+	const struct ap_transfer *transfer; /* from one checkpoint to the other; NULL: not asked for */
 	uint32_t nalone; /* 0 if nothing was planned anew; the first is of nothing */
 	const struct ap_diff_alone *alone;
 	uint32_t nverdict;

@@ -553,6 +553,31 @@ static void show_alone(struct ap_ctx *ctx, const struct ap_diff *d, struct page 
 	end_table(ctx, page, &t);
 }
 
+static void show_transfer(struct ap_ctx *ctx, const struct ap_transfer *t, struct page *page)
+{
+	struct table table = {.ncolumn = 4, .head = {"link", "bytes", "of a rank at most", "time"},
+		.sort = {NAME, NUMBER, NUMBER, NUMBER}};
+	struct ap_str title;
+
+	ap_str_init(&title, ctx->arena);
+	ap_str_addf(&title, "from the old checkpoint to the new one: %s",
+		t->time_s > 0 ? time_text(ctx, t->time_s) : "nothing goes over a link");
+	ap_str_addf(&title, ", %s stay; %" PRIu32 " parameters%s", bytes_text(ctx, t->stays_bytes), t->nparam,
+		t->states ? " with their states" : ", without states: the optimizers differ");
+	if (t->nnew)
+		ap_str_addf(&title, "; %" PRIu32 " new", t->nnew);
+	if (t->nodd)
+		ap_str_addf(&title, "; %" PRIu32 " left out, of other shapes", t->nodd);
+	table.title = title.s;
+	for (int i = 0; i < t->nlink; i++) {
+		const struct ap_transfer_link *l = &t->link[i];
+
+		AP_PUSH(ctx->arena, table, ((struct row){AP_DIFF_CHANGED, {l->name, bytes_text(ctx, l->bytes),
+			bytes_text(ctx, l->most_bytes), time_text(ctx, l->time_s)}}));
+	}
+	AP_PUSH(ctx->arena, *page, table);
+}
+
 /* Adds a clause "heads over 8 instead of sequence over 2", or "heads over 8 instead of 4". */
 static void add_turn(struct ap_str *s, const struct ap_diff_part *p)
 {
@@ -663,6 +688,8 @@ static struct page make_page(struct ap_ctx *ctx, const struct ap_diff *d, bool a
 	show_verdicts(ctx, d, &page);
 	show_cause(ctx, d, &page);
 	show_alone(ctx, d, &page);
+	if (d->transfer)
+		show_transfer(ctx, d->transfer, &page);
 	show_figures(ctx, d, first, AP_COUNT(first), all, &page);
 	show_lines(ctx, d, &d->operators, "operators", "operator", op_names,
 		d->is_plan[0] && d->is_plan[1], &page);
@@ -968,6 +995,30 @@ static void write_layers(struct ap_jw *w, const struct ap_diff_layers *l)
 	ap_jw_end(w);
 }
 
+static void write_transfer(struct ap_jw *w, const struct ap_transfer *t)
+{
+	ap_jw_kobj(w, "reshard");
+	ap_jw_knum(w, "time_s", t->time_s);
+	ap_jw_kint(w, "stays_bytes", t->stays_bytes);
+	ap_jw_kint(w, "parameters", t->nparam);
+	ap_jw_kint(w, "new_parameters", t->nnew);
+	ap_jw_kint(w, "left_out", t->nodd);
+	ap_jw_kbool(w, "states", t->states);
+	ap_jw_karr(w, "links");
+	for (int i = 0; i < t->nlink; i++) {
+		const struct ap_transfer_link *l = &t->link[i];
+
+		ap_jw_obj_flat(w);
+		ap_jw_kstr(w, "link", l->name);
+		ap_jw_kint(w, "bytes", l->bytes);
+		ap_jw_kint(w, "most_bytes_of_a_rank", l->most_bytes);
+		ap_jw_knum(w, "time_s", l->time_s);
+		ap_jw_end(w);
+	}
+	ap_jw_end(w);
+	ap_jw_end(w);
+}
+
 static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 	const struct ap_diff_style *style, struct ap_str *out)
 {
@@ -1003,6 +1054,8 @@ static void write_json(struct ap_ctx *ctx, const struct ap_diff *d,
 		write_parts(&w, d);
 		write_layers(&w, &d->layers);
 	}
+	if (d->transfer)
+		write_transfer(&w, d->transfer);
 	if (d->nalone) {
 		ap_jw_karr(&w, "planned_anew");
 		for (uint32_t i = 0; i < d->nalone; i++) {

@@ -589,6 +589,54 @@ static enum ap_status read_parts(struct reader *r, const struct ap_jv *v, const 
 	return AP_OK;
 }
 
+static enum ap_status read_layout(struct reader *r, const struct ap_jv *v, struct ap_saved_param *p)
+{
+	const struct {
+		const char *key;
+		int64_t least;
+		struct ap_saved_vector *out;
+	} lists[] = {
+		{"tensor_shape", 1, &p->shape},
+		{"slice_shape", 1, &p->slice},
+		{"dev_matrix", 1, &p->dev_matrix},
+		{"tensor_map", -1, &p->tensor_map},
+	};
+	const struct ap_jv *group = ap_jv_get(v, "optimizer_group"), *axes;
+	struct ap_saved_axis *axis;
+	const struct ap_jv *dtype;
+
+	AP_TRY(member(r, v, "dtype", AP_JSTRING, &dtype));
+	p->dtype = ap_jv_str(dtype);
+	for (size_t i = 0; i < AP_COUNT(lists); i++) {
+		const struct ap_jv *list = ap_jv_get(v, lists[i].key);
+		int64_t *ints;
+
+		AP_TRY(expect(r, list, AP_JARRAY));
+		AP_TRY(ap_json_ints(r->ctx, r->doc, list, lists[i].least, INT64_MAX, &ints,
+			&lists[i].out->n));
+		lists[i].out->v = ints;
+	}
+	p->shards = 1;
+	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "stage", 0, INT32_MAX, &p->stage));
+	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "optimizer_shards", 1, INT32_MAX, &p->shards));
+	if (!group || ap_jv_type(group) == AP_JNULL)
+		return AP_OK;
+	AP_TRY(expect(r, group, AP_JOBJECT));
+	AP_TRY(member(r, group, "axes", AP_JARRAY, &axes));
+	p->shard_axis = axis = AP_NEW_N(r->ctx->arena, struct ap_saved_axis, ap_jv_count(axes));
+	for (const struct ap_jv *a = ap_jv_first(axes); a; a = ap_jv_next(a), p->nshard_axis++) {
+		int64_t *pair;
+		size_t n;
+
+		AP_TRY(expect(r, a, AP_JARRAY));
+		AP_TRY(ap_json_ints(r->ctx, r->doc, a, 1, INT32_MAX, &pair, &n));
+		if (n != 2)
+			return fault(r, a, "expected a stride and a size");
+		axis[p->nshard_axis] = (struct ap_saved_axis){pair[0], pair[1]};
+	}
+	return AP_OK;
+}
+
 static enum ap_status read_param(struct reader *r, const struct ap_jv *v, struct ap_map *seen)
 {
 	static const struct field fields[AP_SAVED_PARAM_FIELDS] = {
@@ -603,6 +651,7 @@ static enum ap_status read_param(struct reader *r, const struct ap_jv *v, struct
 	AP_TRY(read_fields(r, v, fields, AP_SAVED_PARAM_FIELDS, p.field));
 	AP_TRY(read_parts(r, v, &p.field[AP_SAVED_PARTS]));
 	p.trainable = !strcmp(p.field[AP_SAVED_TRAINABLE], "true");
+	AP_TRY(read_layout(r, v, &p));
 	AP_PUSH(r->ctx->arena, r->params, p);
 	ap_map_put_str(seen, p.name, &fresh);
 	return fresh ? AP_OK : fault(r, v, "a parameter of this name is there already");

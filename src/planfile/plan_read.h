@@ -80,9 +80,20 @@ struct ap_saved_op {
 	const struct ap_saved_comm *comm; /* in file order */
 };
 
+struct ap_saved_axis { /* of the ranks of a stage: coordinate = rank / stride % size */
+	int64_t stride, size;
+};
+
 struct ap_saved_param {
 	const char *name;
 	bool trainable;
+	int64_t stage;
+	/* How it lies, as the plan says it; nothing is checked. Of a checkpoint: none. */
+	const char *dtype; /* "float16" */
+	struct ap_saved_vector shape, slice, dev_matrix, tensor_map;
+	int64_t shards; /* that dimension 0 of the slice is dealt in; 1: it is not dealt */
+	uint32_t nshard_axis; /* of the group that it is dealt to, outermost first */
+	const struct ap_saved_axis *shard_axis;
 	const char *field[AP_SAVED_PARAM_FIELDS];
 };
 
