@@ -589,23 +589,31 @@ static void add_turn(struct ap_str *s, const struct ap_diff_part *p)
 		ap_str_addf(s, *p->is ? "%s, of other dimensions" : "cut along other dimensions", p->is);
 	else if (!*p->is)
 		ap_str_addf(s, "no longer %s", p->was);
+	else if (!*p->was)
+		ap_str_addf(s, "now also %s", p->is);
 	else
-		ap_str_addf(s, "%s%s%s", p->is, *p->was ? " instead of " : ", not before",
-			same ? number + 1 : p->was);
+		ap_str_addf(s, "%s instead of %s", p->is, same ? number + 1 : p->was);
 	if (p->n < p->of)
 		ap_str_addf(s, " in %" PRIu32 " of %" PRIu32, p->n, p->of);
 }
 
+/* Are both parts, all of them, cut otherwise alike? */
+static bool same_turn(const struct ap_diff_part *a, const struct ap_diff_part *b)
+{
+	return a->n && a->n == a->of && b->n && b->n == b->of && !strcmp(a->was, b->was) &&
+		!strcmp(a->is, b->is);
+}
+
 /* Adds a clause "8 stages instead of 4" if a number changed that is 1 where it is not told. */
-static void add_number(const struct ap_diff *d, const char *section, const char *key, const char *what,
-	struct ap_str *s)
+static void add_number(const struct ap_diff *d, const char *section, const char *key, const char *one,
+	const char *many, struct ap_str *s)
 {
 	const struct ap_diff_figure *f = ap_diff_figure(d, section, key);
 	double was = f && f->was && !isnan(f->was_number) ? f->was_number : 1;
 	double is = f && f->is && !isnan(f->is_number) ? f->is_number : 1;
 
 	if (f && was != is)
-		ap_str_addf(s, "%s%.0f %s instead of %.0f", s->len ? "; " : "", is, what, was);
+		ap_str_addf(s, "%s%.0f %s instead of %.0f", s->len ? "; " : "", is, is == 1 ? one : many, was);
 }
 
 const char *ap_diff_message(struct ap_ctx *ctx, const struct ap_diff *d)
@@ -618,16 +626,28 @@ const char *ap_diff_message(struct ap_ctx *ctx, const struct ap_diff *d)
 	if (d->equal || d->held || !d->is_plan[0] || !d->is_plan[1])
 		return NULL;
 	ap_str_init(&s, ctx->arena);
-	add_number(d, "machine", "devices", "devices", &s);
-	add_number(d, "pipeline", "stages", "stages", &s);
-	add_number(d, "settings", "micro_batches", "micro-batches", &s);
+	add_number(d, "machine", "devices", "device", "devices", &s);
+	add_number(d, "pipeline", "stages", "stage", "stages", &s);
+	add_number(d, "settings", "micro_batches", "micro-batch", "micro-batches", &s);
 	for (uint32_t i = 0; i < d->npart; i++) {
-		if (!d->part[i].n) {
-			alike[nalike++] = d->part[i].name;
+		const struct ap_diff_part *p = &d->part[i];
+		const char *name[AP_SAVED_PART_COUNT];
+		size_t nname = 0;
+
+		if (!p->n) {
+			alike[nalike++] = p->name;
 			continue;
 		}
-		ap_str_addf(&s, "%s%s: ", s.len ? "; " : "", d->part[i].name);
-		add_turn(&s, &d->part[i]);
+		for (uint32_t j = 0; j < i && !nname; j++)
+			nname += same_turn(&d->part[j], p);
+		if (nname) /* told with that part */
+			continue;
+		name[nname++] = p->name;
+		for (uint32_t j = i + 1; j < d->npart; j++)
+			if (same_turn(p, &d->part[j]))
+				name[nname++] = d->part[j].name;
+		ap_str_addf(&s, "%s%s: ", s.len ? "; " : "", and_text(ctx, name, nname));
+		add_turn(&s, p);
 	}
 	if (nalike == d->npart && !d->nrest)
 		ap_str_addf(&s, "%scuts unchanged", s.len ? "; " : "");
