@@ -613,7 +613,8 @@ static void add_number(const struct ap_diff *d, const char *section, const char 
 	double is = f && f->is && !isnan(f->is_number) ? f->is_number : 1;
 
 	if (f && was != is)
-		ap_str_addf(s, "%s%.0f %s instead of %.0f", s->len ? "; " : "", is, is == 1 ? one : many, was);
+		ap_str_addf(s, "%s%.0f %s instead of %.0f", s->len ? "; " : "", is, is == 1 ? one : many,
+			was);
 }
 
 const char *ap_diff_message(struct ap_ctx *ctx, const struct ap_diff *d)

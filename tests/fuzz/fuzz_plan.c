@@ -29,7 +29,7 @@ static int try_input(const uint8_t *data, size_t size)
 		(void)fuzz_run("check in.json --fail-if step_time>1s,memory>50%%");
 		break;
 	case 1:
-		(void)fuzz_run("diff in.json in.json --json");
+		(void)fuzz_run("diff in.json in.json --reshard --json");
 		break;
 	case 2:
 		(void)fuzz_run("render in.json --dot-out out.dot");
