@@ -180,7 +180,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	for (int k = 0; k < AP_MIX_KINDS && word[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
 
-		/* What a layer computes again for the next one, as norms behind an addition, joins the two. */
+		/* What a layer computes again for the next one, as norms behind a sum, joins the two. */
 		if (!made->row && !made->why && n > 0)
 			continue;
 		if (!made->row)

@@ -12,7 +12,8 @@
 #ifndef AP_DRIVE_RIVAL_H
 #define AP_DRIVE_RIVAL_H
 
-#define AP_RIVAL_TOLD 1e-4 /* of a step: less than that no prediction is worth, a checkpoint that is its plan is */
+/* Of a step: no prediction is worth so little, a checkpoint that is its plan is. */
+#define AP_RIVAL_TOLD 1e-4
 
 #include "base/vec.h"
 #include "drive/request.h"
@@ -105,7 +106,8 @@ const struct ap_grid *ap_rival_grids(struct ap_rivals *r, const struct ap_reques
 void ap_rivals_settle(struct ap_rivals *r, const struct ap_request *rq);
 
 /* Without a route, takes what the best plan's checkpoint is completed to, unless that is slower by more than
- * AP_RIVAL_TOLD: only then is the written plan another one than `evaluate` makes of its checkpoint. Not in a stopped run. */
+ * AP_RIVAL_TOLD: only then is the written plan another one than `evaluate` makes of its checkpoint. Not in a
+ * stopped run. */
 void ap_rivals_tell(struct ap_rivals *r, const struct ap_request *rq);
 
 /* Takes a plan that is already what its checkpoint says if it is faster than the best. */

@@ -12,7 +12,7 @@ struct step { /* of a walk: a node and its next operand */
 	ap_id node;
 	uint32_t operand; /* then what it runs behind */
 	uint32_t start; /* nodes in order when it was come to */
-	uint32_t least; /* place of the first of these that it or what was walked for it needs; AP_NONE: of none */
+	uint32_t least; /* place of the first node that it or what was walked for it needs; AP_NONE: none */
 	bool fed; /* an input of the graph flows into it */
 };
 
@@ -48,9 +48,9 @@ static void need(struct step *at, uint32_t place)
 		at->least = place;
 }
 
-/* What was walked for an operand, of which it is not the only reader, needs nothing that was in order before,
- * but inputs: it goes in front. So a decoder follows the encoder that it reads, and a layer the mask that it is
- * the first to read. */
+/* What was walked for an operand, of which it is not the only reader, needs nothing that was in order
+ * before, but inputs: it goes in front. So a decoder follows the encoder that it reads, and a layer the mask
+ * that it is the first to read. */
 static void put_ahead(struct ordering *o, uint32_t start)
 {
 	for (uint32_t i = start; i < o->n; i++) {

@@ -12,8 +12,8 @@
  * Sets l->order, in which operators run, and l->leaves, of which every operator is bound:
  *
  *   operators as a walk in depth meets them from the outputs, in their order, each behind its operands and
- *   then what its "after" names, in their order; but what several read, inputs flow into and needs nothing met
- *   before (an encoder that a decoder reads, a mask) is in front of all else;
+ *   then what its "after" names, in their order; but what several read, inputs flow into and needs nothing
+ *   met before (an encoder that a decoder reads, a mask) is in front of all else;
  *   one that no output reaches right behind the last of these that it depends on, in front of all if on
  *   none. Several there lie in the order of the same walk from those of them that nothing reads, least
  *   first: by the longest path of such operators to them, then by what they are, attributes and settings
