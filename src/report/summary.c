@@ -879,11 +879,14 @@ static void add_verdict(struct ap_str *out, const struct ap_plan *p)
 		ap_str_add(out, fits ? " of the memory filled\n" : " of the memory\n");
 		return;
 	}
-	for (uint32_t i = 0; i < p->nbaseline; i++)
+	/* A route completes the plan, and no baseline. */
+	for (uint32_t i = 0; i < p->nbaseline && ap_plan_bounds_baselines(p); i++)
 		if (p->baseline[i].applicable && p->baseline[i].fits &&
 			(!best || p->baseline[i].step_time_s < best->step_time_s))
 			best = &p->baseline[i];
-	if (!best) {
+	if (!ap_plan_bounds_baselines(p)) {
+		ap_str_addf(out, "what %s makes of it", p->route->route->name);
+	} else if (!best) {
 		ap_str_add(out, "fits, as no plain hybrid does");
 	} else if (best->step_time_s <= step_s) {
 		ap_str_addf(out, "as fast as %s; nothing %s faster", best->name,
