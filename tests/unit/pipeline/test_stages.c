@@ -125,8 +125,8 @@ static const struct {
 	/* what nothing is said of goes with the earliest user, else with the latest producer */
 	{MIX, "{'_backbone.relu1': 0, '_backbone.layer3': 1}", "1f1b", 2, 1, "000111111"},
 	{MIX, "{'_backbone.relu2': 1, '_backbone.flatten': 0}", "1f1b", 2, 1, "011111111"},
-	/* and once more, so that nothing goes back */
-	{FORK, NULL, "1f1b", 2, 1, "01111"},
+	/* and once more, so that nothing goes back; of p, a, b, join, other */
+	{FORK, NULL, "1f1b", 2, 1, "10111"},
 	/* one stage: what the graph says does not matter */
 	{CELLS("{'name': '_backbone', 'stage': 3}"), NULL, "1f1b", 1, 1, "000000000"},
 	/* segments follow from the order */
