@@ -24,6 +24,7 @@
 #include "hw/topo.h"
 
 enum { FIELDS = 16, LONGEST = 1024, DIGITS = 3 };
+enum { MOST_RANKS = 1 << 16 }; /* more than anybody measures; a machine of them is made to fit the curve */
 
 static const double most_s = 1e6;
 
@@ -335,7 +336,10 @@ enum ap_status ap_link_curves_read(struct ap_ctx *ctx, const char *file, const c
 			return fault(ctx, file, c->line,
 				"does not say which collective was measured; expected "
 				"the command line before it, such as \"all_gather_perf -g 8\"");
-		if (c->ranks < 2 || c->ranks > AP_MAX_DEVICES || c->servers > c->ranks)
+		if (c->ranks > MOST_RANKS)
+			return fault(ctx, file, c->line, ap_arena_printf(ctx->scratch,
+				"says that %" PRId64 " ranks took part; expected at most %d", c->ranks, MOST_RANKS));
+		if (c->ranks < 2 || c->servers > c->ranks)
 			return fault(ctx, file, c->line,
 				"does not say how many ranks took part; expected the "
 				"command line before it, such as \"mpirun -n 8 all_reduce_test -p 8\"");

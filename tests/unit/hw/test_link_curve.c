@@ -65,6 +65,8 @@ START_TEST(what_cannot_be_told)
 		{"     8388608       2097152     float    none      -1    200.0   41.9   31.5      0\n",
 			"curve.txt:1: does not say which collective"},
 		{"./all_reduce_test\n1048576 | 100 | 10.5 | success\n", "curve.txt:2: does not say how many ranks"},
+		{"mpirun -n 1048576 ./all_reduce_test -p 8\n1048576 | 100 | 10.5 | success\n",
+			"curve.txt:2: says that 1048576 ranks took part; expected at most 65536"},
 		{"ranks,bytes,time_us\n8,0,5\n", "curve.txt:2: expected a number above 0 under bytes"},
 		{"ranks,bytes,time_us\n1,8,5\n", "curve.txt:2: expected two ranks or more"},
 		{"ranks,bytes\n8,8\n", "curve.txt:2: expected a time"},
