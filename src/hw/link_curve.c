@@ -338,7 +338,8 @@ enum ap_status ap_link_curves_read(struct ap_ctx *ctx, const char *file, const c
 				"the command line before it, such as \"all_gather_perf -g 8\"");
 		if (c->ranks > MOST_RANKS)
 			return fault(ctx, file, c->line, ap_arena_printf(ctx->scratch,
-				"says that %" PRId64 " ranks took part; expected at most %d", c->ranks, MOST_RANKS));
+				"says that %" PRId64 " ranks took part; expected at most %d", c->ranks,
+				MOST_RANKS));
 		if (c->ranks < 2 || c->servers > c->ranks)
 			return fault(ctx, file, c->line,
 				"does not say how many ranks took part; expected the "
