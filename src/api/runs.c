@@ -418,7 +418,8 @@ static void compare_memory(struct pair *p)
 		if (m.predicted_bytes && !finer)
 			p->memory.v[n++] = m;
 	}
-	qsort(p->memory.v, n, sizeof *p->memory.v, by_stage);
+	if (n > 0)
+		qsort(p->memory.v, n, sizeof *p->memory.v, by_stage);
 	run->found.memory = p->memory.v;
 	run->found.nmemory = n;
 	run->memory_kind = -1;
