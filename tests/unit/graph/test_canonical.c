@@ -53,6 +53,26 @@ START_LOOP_TEST(depth_first_from_the_outputs, AP_COUNT(files))
 }
 END_TEST
 
+/* A mask that two read, met at the second operand of the first reader: in front. One that a single operator reads,
+ * or that is made of a parameter, stays where it is read. */
+START_TEST(what_several_read_is_in_front)
+{
+#define MASKED(flows, second) HEAD STEM "," OP("turn", "ReLU", flows, "m", "") "," \
+	OP("first", "Add", "\"s\",\"m\"", "b", "") "," OP("second", "Add", "\"b\"," second, "d", "") "," LOSS TAIL
+	static const struct {
+		const char *file, *order;
+	} rows[] = {
+		{MASKED("\"x\"", "\"m\""), "turn stem first second loss"},
+		{MASKED("\"x\"", "\"s\""), "stem turn first second loss"},
+		{MASKED("\"v\"", "\"m\""), "stem turn first second loss"},
+		{MASKED("\"s\"", "\"m\""), "stem turn first second loss"},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++)
+		ck_assert_str_eq(order_of(load_ok(rows[i].file)), rows[i].order);
+}
+END_TEST
+
 START_TEST(behind_what_is_said)
 {
 	const struct ap_graph *g = load_ok(HEAD STEM "," LEFT ","
