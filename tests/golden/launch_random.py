@@ -3,7 +3,8 @@
 
 Random plans, bundled, and their files judged by launch_rules: none may be refused, and degrees, layers of each
 part, batch and recomputation are the plan's. What an executor cannot be told is refused by the bundle, and only
-that. A file read back by --config is the same plan. AP_CASES plans, of seed AP_SEED, which is printed.
+that. A file read back by --config is the same plan. AP_CASES plans, of seed AP_SEED, which is printed; what has
+no plan is drawn anew.
 """
 import collections
 import json
@@ -592,12 +593,18 @@ def main():
                 print(f"{network[0]}\n  {e}")
         for i in range(CASES):
             try:
-                found[check_decided(r, folder) if i % 5 == 4 else check(r, folder)] += 1
+                what = "no plan"
+                for _ in range(20):
+                    what = check_decided(r, folder) if i % 5 == 4 else check(r, folder)
+                    found[what] += 1
+                    if what != "no plan":
+                        break
+                need(what != "no plan", "20 draws, and none has a plan")
             except Refused as e:
                 failed += 1
                 print(e)
     print(", ".join(f"{n} {what}" for what, n in sorted(found.items())), f"{failed} failed")
-    sys.exit(failed > 0 or found["no plan"] > CASES // 2)
+    sys.exit(failed > 0)
 
 
 main()
