@@ -354,6 +354,86 @@ enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned use
 	return ap_config_set(ctx, doc, uses, into);
 }
 
+/* The names of files in a value of row, which may be several, as they are called from outside of folder. */
+static const char *value_beside(struct ap_arena *arena, const struct ap_setting_row *row, const char *folder,
+	const char *text)
+{
+	struct ap_str s;
+
+	if (!*folder || (row->type != AP_SET_INPUT && row->type != AP_SET_TEXT))
+		return text;
+	ap_str_init(&s, arena);
+	for (const char *word = text; word; word = *word ? word + 1 : NULL) {
+		size_t len = row->type == AP_SET_INPUT ? strlen(word) : strcspn(word, ",");
+		const char *name = ap_arena_strndup(arena, word, len);
+		bool file = row->type == AP_SET_INPUT || ap_file_suffix(name, ".json");
+
+		ap_str_addf(&s, "%s%s%s", s.len ? "," : "", file && *name != '/' ? folder : "", name);
+		word += len;
+	}
+	return s.s;
+}
+
+static const char *sites_text(struct ap_arena *arena)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	for (size_t i = 0; ap_setting_of_site(i) != AP_SET_COUNT; i++)
+		ap_str_addf(&s, "%s%s", i ? ", " : "", ap_setting_at(ap_setting_of_site(i))->key);
+	return s.s;
+}
+
+/* Says what was taken, as it is in no command that somebody sees. */
+static void note_site(struct ap_ctx *ctx, const char *path, const struct ap_settings *s)
+{
+	struct ap_str list;
+
+	ap_str_init(&list, ctx->arena);
+	for (size_t i = 0; ap_setting_of_site(i) != AP_SET_COUNT; i++) {
+		enum ap_setting_id id = ap_setting_of_site(i);
+
+		if (s->origin[id] == AP_FROM_SITE)
+			ap_str_addf(&list, "%s%s %s", list.len ? ", " : "", ap_setting_at(id)->key,
+				ap_setting_text(ctx->arena, ap_setting_at(id), s));
+	}
+	if (list.len)
+		(void)ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = path}, NULL,
+			"defaults of this site: %s; --no-site-defaults leaves them out", list.s);
+}
+
+enum ap_status ap_config_site(struct ap_ctx *ctx, const char *path, unsigned uses, struct ap_settings *into,
+	bool *is_one)
+{
+	struct reader r = {.ctx = ctx, .uses = uses, .into = into, .origin = AP_FROM_SITE};
+	const char *slash = strrchr(path, '/');
+	const char *folder = ap_arena_strndup(ctx->arena, path, slash ? (size_t)(slash - path) + 1 : 0);
+	struct ap_json *doc;
+
+	AP_TRY(read_object(ctx, path, &doc));
+	r.doc = doc;
+	*is_one = !ap_jv_get(ap_json_root(doc), "schema");
+	if (!*is_one)
+		return AP_OK;
+	for (const struct ap_jv *v = ap_jv_first(ap_json_root(doc)); v; v = ap_jv_next(v)) {
+		const struct ap_setting_row *row = ap_setting_of_key(ap_jv_key(v));
+		const char *name = ap_arena_printf(ctx->arena, "%s:%s", path, ap_jv_key(v)), *value;
+		bool known = false;
+
+		for (size_t i = 0; row && ap_setting_of_site(i) != AP_SET_COUNT; i++)
+			known |= row == ap_setting_at(ap_setting_of_site(i));
+		if (!known)
+			fault(&r, v, name, "key-unknown", ap_arena_printf(ctx->arena,
+				"of this a site has no default; expected %s", sites_text(ctx->arena)));
+		else if (!(value = value_text(&r, v, row)))
+			set_value(&r, v, row, name);
+		else
+			set_text(&r, v, row, name, value_beside(ctx->arena, row, folder, value));
+	}
+	note_site(ctx, path, into);
+	return ap_diag_status(ctx->diag);
+}
+
 bool ap_config_is_one(const struct ap_jv *root)
 {
 	const struct ap_jv *v = ap_jv_type(root) == AP_JOBJECT ? ap_jv_first(root) : NULL;

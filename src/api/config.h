@@ -17,6 +17,12 @@ enum ap_status ap_config_load(struct ap_ctx *ctx, const char *path, unsigned use
 enum ap_status ap_config_set(struct ap_ctx *ctx, const struct ap_json *doc, unsigned uses,
 	struct ap_settings *into);
 
+/* Applies the defaults of a site where nothing else gives a value, and notes them; only settings that are
+ * marked SITE in settings.def may be among them. Names of files are beside the file. *is_one: false of a
+ * file of ours that is another one by its schema, such as a plan; nothing is then applied. */
+enum ap_status ap_config_site(struct ap_ctx *ctx, const char *path, unsigned uses, struct ap_settings *into,
+	bool *is_one);
+
 /* Is a document meant as a config file? It is if it is an object with a setting's key. */
 bool ap_config_is_one(const struct ap_jv *root);
 

@@ -299,10 +299,10 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const char *chip_info = src->table ? src->table->chip_info : "";
 
 	*out = NULL;
-	if (set->chip)
-		AP_TRY(ap_chip_get(ctx, set->chip, out));
-	else if (*chip_info)
+	if (*chip_info && (!set->chip || set->origin[AP_SET_chip] == AP_FROM_SITE))
 		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
+	if (!*out && set->chip)
+		AP_TRY(ap_chip_get(ctx, set->chip, out));
 	return *out ? measure_links(ctx, set, out) : no_chip(ctx, chip_info);
 }
 

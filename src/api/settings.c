@@ -128,10 +128,12 @@ static const struct ap_setting_row rows[] = {
 	{#f, c, AP_SET_##t, d, lo, hi, n, m, AP_GROUP_##g, __VA_ARGS__, offsetof(struct ap_settings, f)},
 #define ALIAS(field, key)
 #define SEVERAL(field, range)
+#define SITE(field)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
 #undef SEVERAL
+#undef SITE
 };
 
 static const struct {
@@ -141,9 +143,11 @@ static const struct {
 #define SETTING(...)
 #define ALIAS(field, key) {AP_SET_##field, key},
 #define SEVERAL(field, range)
+#define SITE(field)
 #include "api/settings.def"
 #undef ALIAS
 #undef SEVERAL
+#undef SITE
 };
 
 static const struct {
@@ -152,10 +156,24 @@ static const struct {
 } several[] = {
 #define ALIAS(field, key)
 #define SEVERAL(field, range) {AP_SET_##field, AP_RANGE_##range},
+#define SITE(field)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
 #undef SEVERAL
+#undef SITE
+};
+
+static const enum ap_setting_id sites[] = {
+#define SETTING(...)
+#define ALIAS(field, key)
+#define SEVERAL(field, range)
+#define SITE(field) AP_SET_##field,
+#include "api/settings.def"
+#undef SETTING
+#undef ALIAS
+#undef SEVERAL
+#undef SITE
 };
 
 #define AP_SET_NONE AP_SET_COUNT
@@ -205,6 +223,11 @@ const char *ap_setting_alias_at(size_t i, enum ap_setting_id *id)
 		return NULL;
 	*id = aliases[i].id;
 	return aliases[i].key;
+}
+
+enum ap_setting_id ap_setting_of_site(size_t i)
+{
+	return i < AP_COUNT(sites) ? sites[i] : AP_SET_COUNT;
 }
 
 const char *ap_option_spelling(struct ap_arena *arena, const char *dashes, const struct ap_setting_row *row)

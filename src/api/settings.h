@@ -86,16 +86,19 @@ struct ap_ints { /* a list of integers */
 	const int64_t *v;
 };
 
-enum ap_origin { AP_FROM_DEFAULT, AP_FROM_ENVIRONMENT, AP_FROM_CONFIG, AP_FROM_OPTION };
+/* Of a higher one is what counts. AP_FROM_SITE: a file of the site's own defaults. */
+enum ap_origin { AP_FROM_DEFAULT, AP_FROM_SITE, AP_FROM_ENVIRONMENT, AP_FROM_CONFIG, AP_FROM_OPTION };
 
 enum ap_setting_id {
 #define SETTING(field, ...) AP_SET_##field,
 #define ALIAS(field, key)
 #define SEVERAL(field, range)
+#define SITE(field)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
 #undef SEVERAL
+#undef SITE
 	AP_SET_COUNT
 };
 
@@ -123,10 +126,12 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 #define SETTING(field, letter, type, ...) AP_SET_CTYPE_##type field;
 #define ALIAS(field, key)
 #define SEVERAL(field, range)
+#define SITE(field)
 #include "api/settings.def"
 #undef SETTING
 #undef ALIAS
 #undef SEVERAL
+#undef SITE
 	/* Several values, which are still to be decided among; the field then holds the first of them, or of
 	 * auto its default. NULL: the field is the value. Of hybrid, whose
 	 * text is then a space of hybrids (hybrid/hybrid_parse.h), only their number. */
@@ -218,6 +223,9 @@ const char *ap_key_spelling(struct ap_arena *arena, const char *dashes, const ch
 
 /* May a setting have several values, for AP_FOR_DECIDERS? *range: what a range of them means. */
 bool ap_setting_takes_several(const struct ap_setting_row *row, enum ap_range *range);
+
+/* Setting i of those of which a site may have its own defaults; AP_SET_COUNT past the end. */
+enum ap_setting_id ap_setting_of_site(size_t i);
 
 /* Describes allowed values: "an integer from 1 to 256", "one of auto, always, never"; the first leaves
  * several values out. */

@@ -410,7 +410,9 @@ bool ap_help_settings(const char *name, struct ap_str *out, struct ap_jw *w)
 
 static const char *origin_text(enum ap_origin origin)
 {
-	static const char *const texts[] = {"default", "environment", "config file", "option"};
+	static const char *const texts[] = {
+		[AP_FROM_DEFAULT] = "default", [AP_FROM_SITE] = "site", [AP_FROM_ENVIRONMENT] = "environment",
+		[AP_FROM_CONFIG] = "config file", [AP_FROM_OPTION] = "option"};
 
 	return texts[origin];
 }

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "cli/commands.h"
+#include "cli/site.h"
 
 static const struct ap_command commands[] = {
 #define COMMAND(name, args, least, most, help, details, examples) \
@@ -363,6 +364,8 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 	if (out->set.transformer_opt)
 		AP_TRY(ap_config_speed_up(ctx, out->set.transformer_opt, ap_cli_uses(out), &out->set));
 	from_environment(&out->set);
+	if (out->set.site_defaults && (ap_cli_uses(out) & (AP_FOR_PLANNERS | AP_FOR_import)))
+		AP_TRY(ap_site_load(ctx, ap_cli_uses(out), &out->set));
 	AP_TRY(ap_settings_settle(ctx, &out->set, ap_cli_uses(out)));
 	if (out->command)
 		AP_TRY(ap_settings_one(ctx, &out->set, out->command->use, out->command->name));

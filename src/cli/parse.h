@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: commands.def lists the commands, api/settings.def the options. A config file
- * and the environment apply where no option does. */
+ * and the environment apply where no option does, then the defaults of a site. */
 #ifndef AP_CLI_PARSE_H
 #define AP_CLI_PARSE_H
 
@@ -31,8 +31,8 @@ struct ap_cli {
 	const char *const *arg; /* arguments of the command */
 };
 
-/* Reads the command line, the config file and the environment. Reports all faults; AP_USAGE, or the
- * status of the config file. */
+/* Reads the command line, the config file, the environment and, for commands that plan, the defaults of the
+ * site. Reports all faults; AP_USAGE, or the status of a file. */
 enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap_cli *out);
 
 /* AP_FOR_ bits of the command, or all bits. */

@@ -13,6 +13,8 @@
 # are folders of the source. AP_UPDATE=1 rewrites the expectations.
 set -u
 unset RANK_TABLE_FILE NO_COLOR AUTOPAR_PLAN_MODELS
+XDG_CONFIG_HOME=/none # no defaults of the site that the tests run at
+export XDG_CONFIG_HOME
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 source=$(cd "$2" && pwd)
 models=$source/models
