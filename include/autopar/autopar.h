@@ -56,8 +56,9 @@ AUTOPAR_API void autopar_destroy(struct autopar *a);
 
 /* Sets a setting by its name, as in --config and `autopar-plan list settings`: "device_num" to "8".
  * Accepts all settings of search and evaluate except files to write, what the program prints, and
- * time_limit (use autopar_stop()), with one value each. The last one counts. AUTOPAR_USAGE for an unknown
- * name or an invalid value; contradictions between settings are reported by a search. */
+ * time_limit (use autopar_stop()), with one value each but for autopar_decide(). The last one counts.
+ * AUTOPAR_USAGE for an unknown name or an invalid value; contradictions between settings are
+ * reported by a search. */
 AUTOPAR_API enum autopar_status autopar_set(struct autopar *a, const char *name, const char *value);
 
 /* Sets the members of a JSON object, as in --config, that autopar_set() has not set.
@@ -94,6 +95,12 @@ AUTOPAR_API void autopar_stop(struct autopar *a);
  * is a plan that the caller destroys with autopar_plan_destroy(); otherwise NULL. */
 AUTOPAR_API enum autopar_status autopar_search(struct autopar *a, struct autopar_plan **out);
 AUTOPAR_API enum autopar_status autopar_evaluate(struct autopar *a, struct autopar_plan **out);
+
+/* As the command plan: decides what the settings leave open, stages, micro-batches, degrees,
+ * recomputation and more, for the one machine that is described, and makes the plan. Settings that the
+ * command takes as a list, a range or auto may have several values here. AUTOPAR_INFEASIBLE if no
+ * combination fits. */
+AUTOPAR_API enum autopar_status autopar_decide(struct autopar *a, struct autopar_plan **out);
 
 /* The least number of devices on which a plan fits, and the bytes that a device then needs. The
  * setting device_num must not be given. AUTOPAR_INFEASIBLE if none was found. */

@@ -9,6 +9,7 @@
 
 #include "api/bundle.h"
 #include "api/config.h"
+#include "api/decided.h"
 #include "api/planning.h"
 #include "api/processors.h"
 #include "api/relax.h"
@@ -364,11 +365,42 @@ static enum ap_status read_inputs(struct making *m)
 	else
 		p->set.strategy_ckpt_load_file = a->named.strategy.path;
 	AP_TRY(ap_settings_settle(&p->ctx, &p->set, m->use));
-	AP_TRY(ap_settings_one(&p->ctx, &p->set, AP_FOR_evaluate, "the library"));
+	AP_TRY(ap_settings_one(&p->ctx, &p->set, m->use == AP_FOR_plan ? m->use : AP_FOR_evaluate,
+		"the library"));
 	AP_TRY(ap_settings_note(&p->ctx, &p->set, m->use));
 	if (!a->named.graph.path)
 		return ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL, "there is no graph");
+	if (m->use == AP_FOR_plan && a->named.strategy.path)
+		return ap_diag_add(a->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: a strategy leaves nothing to decide", a->named.strategy.path);
 	return ap_sources_read(&p->ctx, &p->set, &a->named, &p->src);
+}
+
+/* Decides the settings that are left open, and makes the plan of them. */
+static enum ap_status decide(struct autopar_plan *p)
+{
+	static const char *const no_tables[] = {NULL};
+	const struct ap_settings asked = p->set;
+	struct ap_writing to = {.ctx = &p->ctx, .set = &asked};
+	struct ap_plan_joint *joint;
+	struct ap_decided all;
+	enum ap_status early, st;
+	unsigned use;
+
+	AP_TRY(ap_planning_check(&to, AP_FOR_plan, &p->planning));
+	early = ap_decide_machines(&p->ctx, &asked, &p->src, no_tables, &all);
+	if (early != AP_OK && early != AP_STOPPED)
+		return early;
+	p->src = all.src[all.taken];
+	joint = ap_decided_take(&p->ctx, &all, early == AP_OK, &p->set, &use);
+	to.set = &p->set;
+	AP_TRY(ap_planning_begin(&to, &p->src, use, &p->planning));
+	st = ap_planning_make(&to, &p->src, use, &p->planning);
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	p->planning.plan.joint = joint;
+	ap_decided_finish(&p->ctx, &all, &p->planning.in, &p->planning.plan, joint);
+	return early != AP_OK ? early : st;
 }
 
 static enum ap_status plan(struct making *m)
@@ -379,6 +411,8 @@ static enum ap_status plan(struct making *m)
 	AP_TRY(read_inputs(m));
 	if (m->devices)
 		return ap_min_devices(&p->ctx, &p->set, &p->src, m->devices);
+	if (m->use == AP_FOR_plan)
+		return decide(p);
 	AP_TRY(ap_planning_check(&to, m->use, &p->planning));
 	AP_TRY(ap_planning_begin(&to, &p->src, m->use, &p->planning));
 	return ap_planning_make(&to, &p->src, m->use, &p->planning);
@@ -437,6 +471,11 @@ enum autopar_status autopar_search(struct autopar *a, struct autopar_plan **out)
 enum autopar_status autopar_evaluate(struct autopar *a, struct autopar_plan **out)
 {
 	return make_plan(a, AP_FOR_evaluate, NULL, out);
+}
+
+enum autopar_status autopar_decide(struct autopar *a, struct autopar_plan **out)
+{
+	return make_plan(a, AP_FOR_plan, NULL, out);
 }
 
 enum autopar_status autopar_min_devices(struct autopar *a, int64_t *devices, int64_t *bytes)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/cut_bound.h"
+#include "api/operator_cuts.h"
 #include "api/points.h"
 #include "base/arena.h"
 #include "base/attempt.h"
@@ -451,7 +452,8 @@ static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struc
 	out->rejected = list.v;
 }
 
-struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_decided *all)
+/* What a plan tells of the decision that was taken. */
+static struct ap_plan_joint *tell(struct ap_ctx *ctx, const struct ap_decided *all)
 {
 	const struct ap_decision *j = &all->decision[all->taken];
 	const struct ap_settings *set = &all->set[all->taken];
@@ -485,6 +487,27 @@ struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_deci
 		list_rejected(ctx, j, out);
 	list_machines(ctx, all, out);
 	return out;
+}
+
+struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, const struct ap_decided *all, bool cuts,
+	struct ap_settings *out, unsigned *use)
+{
+	const struct ap_decision *decision = &all->decision[all->taken];
+	const struct ap_settings *set = &all->set[all->taken];
+	struct ap_plan_joint *told;
+	uint32_t trial;
+	double step_s;
+
+	*use = AP_FOR_evaluate;
+	ap_points_settings(ctx, set, &decision->space, &decision->trial[decision->best].point, out);
+	told = tell(ctx, all);
+	if (cuts && ap_operator_cuts_search(ctx, set, &all->src[all->taken], decision, out, &step_s,
+			&trial)) {
+		*use = AP_FOR_search;
+		told->cuts_s = step_s;
+		told->decided = ap_points_words(ctx, &decision->space, &decision->trial[trial].point);
+	}
+	return told;
 }
 
 /* ---- what a search leaves ---- */

@@ -27,8 +27,11 @@ struct ap_decided {
 enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const char *const *tables, struct ap_decided *out);
 
-/* What a plan tells of the decision that was taken, in the run arena. O(points * dimensions). */
-struct ap_plan_joint *ap_decided_report(struct ap_ctx *ctx, const struct ap_decided *all);
+/* Takes the decision: *out are its settings, *use what makes the plan of them (AP_FOR_evaluate, or
+ * AP_FOR_search where cuts of single operators are faster, which are looked at if `cuts`). Returns what
+ * the plan tells of it, in the run arena. O(points * dimensions), beside the search of cuts. */
+struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, const struct ap_decided *all, bool cuts,
+	struct ap_settings *out, unsigned *use);
 
 /*
  * What is known once the plan is made: model FLOPs utilisation, and which degrees are inside a server. in:

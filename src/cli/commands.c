@@ -16,9 +16,7 @@
 #include "api/decided.h"
 #include "api/explain.h"
 #include "api/model.h"
-#include "api/operator_cuts.h"
 #include "api/planning.h"
-#include "api/points.h"
 #include "api/relax.h"
 #include "api/rules.h"
 #include "api/runs.h"
@@ -123,29 +121,17 @@ static enum ap_status decide(struct ap_run *run, struct ap_sources *src, struct 
 	struct ap_decided *all, struct ap_plan_joint **report, unsigned *use, struct ap_shortlist *list)
 {
 	enum ap_status st = ap_decide_machines(&run->ctx, run->set, src, further_tables(run), all);
-	const struct ap_decision *decision;
 	const struct ap_settings *set;
-	struct ap_plan_joint *told;
-	uint32_t trial;
-	double step_s;
 
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
-	decision = &all->decision[all->taken];
 	set = &all->set[all->taken];
 	*src = all->src[all->taken];
-	*use = AP_FOR_evaluate;
-	ap_points_settings(&run->ctx, set, &decision->space, &decision->trial[decision->best].point, decided);
-	*report = told = ap_decided_report(&run->ctx, all);
-	if (st == AP_OK && ap_operator_cuts_search(&run->ctx, set, src, decision, decided, &step_s, &trial)) {
-		*use = AP_FOR_search;
-		told->cuts_s = step_s;
-		told->decided = ap_points_words(&run->ctx, &decision->space, &decision->trial[trial].point);
-	}
+	*report = ap_decided_take(&run->ctx, all, st == AP_OK, decided, use);
 	run->to.set = decided;
 	if (!ap_shortlist_asked(set))
 		return st;
-	ap_decided_shortlist(&run->ctx, all, told, list);
+	ap_decided_shortlist(&run->ctx, all, *report, list);
 	decided->bundle = ap_shortlist_folder(&run->ctx, set, 1);
 	AP_TRY(ap_shortlist_begin(&run->to, list));
 	return st;
