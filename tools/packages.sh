@@ -7,6 +7,8 @@ packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz
 packages_demo="$packages_build graphviz"
 packages_test="$packages_demo check clang fish fonts-dejavu-core fonts-dejavu-extra git mandoc mypy
   protobuf-compiler python3 python3-jsonschema python3-numpy python3-yaml shellcheck valgrind zsh"
+packages_deb="$packages_build build-essential debhelper dh-python fakeroot git lintian man-db python3-all"
+packages_arm64="$packages_build gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 packages_long="$packages_test chromium chromium-driver"
 
 # packages_missing PACKAGE...: prints those that are not installed.
