@@ -968,7 +968,7 @@ static enum ap_status get_typed(struct ap_ctx *ctx, const struct ap_json *doc,
 enum ap_status ap_json_get_str(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *obj, const char *key, const char **r)
 {
-	const struct ap_jv *v;
+	const struct ap_jv *v = NULL;
 
 	AP_TRY(get_typed(ctx, doc, obj, key, true, AP_JSTRING, &v));
 	*r = v->item.valuestring;
