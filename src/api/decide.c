@@ -173,9 +173,7 @@ static void run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_lay
 
 		keep_texts(ctx->arena, &io->trial[at]);
 		io->trial[at].by = (int32_t)at;
-		if (x.yield[i].told.any)
-			ap_kins_learn(io->kins, at, &x.yield[i].told);
-		ap_rounds_offer(io, at);
+		ap_rounds_offer(io, at, &x.yield[i].told);
 		spent->priced += x.yield[i].priced;
 		spent->dealing += x.yield[i].work;
 		spent->bounding += x.yield[i].bounding;
@@ -208,16 +206,18 @@ static void tell(const struct ap_ctx *ctx, const struct ap_rounds *r)
 {
 	double best_s = r->best == AP_NONE ? 0 : r->trial[r->best].step_s,
 	       bound_s = best_s > 0 ? best_s : INFINITY;
-	uint32_t closed = 0;
+	uint32_t open = 0;
 
-	for (uint32_t i = 0; ctx->progress && i < r->n; i++) {
-		const struct ap_decision_trial *t = &r->trial[i];
+	for (uint32_t k = 0; ctx->progress && k < r->nopen; k++) {
+		const struct ap_decision_trial *t = &r->trial[r->open[k]];
 
-		if (t->verdict == AP_DECISION_OPEN)
-			bound_s = fmin(bound_s, t->bound_s);
-		closed += t->verdict != AP_DECISION_OPEN;
+		if (t->verdict != AP_DECISION_OPEN)
+			continue;
+		bound_s = fmin(bound_s, t->bound_s);
+		open++;
 	}
-	ap_ctx_progress(ctx, best_s, bound_s < INFINITY ? bound_s : 0, r->n ? (double)closed / r->n : -1);
+	ap_ctx_progress(ctx, best_s, bound_s < INFINITY ? bound_s : 0,
+		r->n ? (double)(r->n - open) / r->n : -1);
 }
 
 /* Says why no point is a plan that fits. */
@@ -327,6 +327,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		.kins = ap_kins_make(ctx, &out->space, out->n, out->trial), .prune = set->prune,
 		.usable_bytes = out->usable_bytes,
 		.timed = set->prune && !set->overlap_moe_expert_parallel_comm};
+	ap_rounds_begin(ctx, &rounds);
 	c = (struct ap_trial_case){set, &whole, &out->space, rows, out->usable_bytes, INFINITY, INFINITY};
 	for (uint32_t tried = 0; spent.dealing < most_work && tried < most && !ap_ctx_stopped(ctx) &&
 		ap_rounds_next(ctx, &rounds, &round); tried += round.n) {

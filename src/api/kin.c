@@ -169,7 +169,7 @@ uint32_t ap_kins_of(const struct ap_kins *all, uint32_t trial)
 	return all->of[trial];
 }
 
-void ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *told)
+bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *told)
 {
 	struct kin *k = &all->kins.v[all->of[i]];
 
@@ -177,12 +177,18 @@ void ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *to
 		k->told = *told;
 		k->by = (int32_t)i;
 	}
-	for (size_t p = 0; p < k->passes.n; p++)
-		if (k->passes.v[p].gathers == told->gathers) {
-			k->passes.v[p].s = fmin(k->passes.v[p].s, told->pass_s);
-			return;
-		}
+	for (size_t p = 0; p < k->passes.n; p++) {
+		struct pass *known = &k->passes.v[p];
+
+		if (known->gathers != told->gathers)
+			continue;
+		if (known->s <= told->pass_s)
+			return false;
+		known->s = told->pass_s;
+		return true;
+	}
 	AP_PUSH(all->ctx->arena, k->passes, ((struct pass){told->pass_s, told->gathers}));
+	return true;
 }
 
 enum ap_kin_turn ap_kins_turn(const struct ap_kins *all, uint32_t i, const struct ap_decision_trial *trial)

@@ -46,8 +46,8 @@ struct ap_kins *ap_kins_make(struct ap_ctx *ctx, const struct ap_decision_space 
 uint32_t ap_kins_count(const struct ap_kins *all);
 uint32_t ap_kins_of(const struct ap_kins *all, uint32_t trial); /* below that number */
 
-/* Learns what trial i told. */
-void ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *told);
+/* Learns what trial i told. False: all of it was known. */
+bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *told);
 
 enum ap_kin_turn {
 	AP_KIN_KNOWN, /* something is known of the trial's kin */

@@ -13,17 +13,28 @@ double ap_rounds_best_s(const struct ap_rounds *r)
 	return r->best == AP_NONE ? r->below_s : r->trial[r->best].step_s;
 }
 
-void ap_rounds_offer(struct ap_rounds *r, uint32_t i)
+void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r)
+{
+	r->open = AP_NEW_N(ctx->arena, uint32_t, r->n);
+	r->nopen = r->n;
+	r->learnt = true;
+	for (uint32_t i = 0; i < r->n; i++)
+		r->open[i] = i;
+}
+
+void ap_rounds_offer(struct ap_rounds *r, uint32_t i, const struct ap_kin_told *told)
 {
 	const struct ap_decision_trial *t = &r->trial[i];
 
+	if (told->any && ap_kins_learn(r->kins, i, told))
+		r->learnt = true;
 	if (t->verdict == AP_DECISION_FITS && (t->step_s < ap_rounds_best_s(r) ||
 		(r->best != AP_NONE && t->step_s <= r->trial[r->best].step_s && i < r->best)))
 		r->best = i;
 }
 
-/* Judges a trial by what is known of its kin. False: it is out. */
-static bool judge(const struct ap_rounds *r, uint32_t i)
+/* Judges a trial by what was learnt of its kin. */
+static void judge_by_kin(const struct ap_rounds *r, uint32_t i)
 {
 	struct ap_decision_trial *t = &r->trial[i];
 	int32_t by;
@@ -37,6 +48,15 @@ static bool judge(const struct ap_rounds *r, uint32_t i)
 	} else if (r->timed) {
 		t->bound_s = fmax(t->bound_s, ap_kins_least_s(r->kins, i, r->trial));
 	}
+}
+
+/* Judges a trial by what is known now. False: it is out. */
+static bool judge(const struct ap_rounds *r, uint32_t i)
+{
+	struct ap_decision_trial *t = &r->trial[i];
+
+	if (r->learnt)
+		judge_by_kin(r, i);
 	if (t->verdict == AP_DECISION_OPEN && r->prune && t->bound_s >= ap_rounds_best_s(r))
 		t->verdict = AP_DECISION_BOUNDED;
 	return t->verdict == AP_DECISION_OPEN;
@@ -65,18 +85,24 @@ static void put(struct candidates *c, uint32_t i, double bound_s)
 	c->bound_s[place] = bound_s;
 }
 
-/* New ones that may be fastest; of kin of which nothing is known one each. */
-static void pick_new(struct ap_ctx *ctx, const struct ap_rounds *r, struct ap_round *out)
+/* New ones that may be fastest; of kin of which nothing is known one each. Leaves out closed ones. */
+static void pick_new(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	bool *met = AP_NEW_N(ctx->scratch, bool, ap_kins_count(r->kins));
 	struct candidates list = {.round = out};
+	uint32_t n = r->nopen;
 
-	for (uint32_t i = 0; i < r->n; i++) {
+	r->nopen = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t i = r->open[k];
 		const struct ap_decision_trial *t = &r->trial[i];
+		bool open = t->verdict == AP_DECISION_OPEN && judge(r, i);
 		enum ap_kin_turn turn;
 
-		if (t->verdict != AP_DECISION_OPEN || !judge(r, i) || t->step != AP_TRIAL_NEW)
+		if (open || t->verdict == AP_DECISION_FITS)
+			r->open[r->nopen++] = i;
+		if (!open || t->step != AP_TRIAL_NEW)
 			continue;
 		turn = ap_kins_turn(r->kins, i, r->trial);
 		if (turn == AP_KIN_WAITS || (turn == AP_KIN_FIRST && met[ap_kins_of(r->kins, i)]))
@@ -84,6 +110,7 @@ static void pick_new(struct ap_ctx *ctx, const struct ap_rounds *r, struct ap_ro
 		met[ap_kins_of(r->kins, i)] = true;
 		put(&list, i, t->bound_s);
 	}
+	r->learnt = false;
 	ap_arena_release(ctx->scratch, mark);
 }
 
@@ -92,7 +119,8 @@ static void pick_open(const struct ap_rounds *r, int step, struct ap_round *out)
 {
 	struct candidates list = {.round = out};
 
-	for (uint32_t i = 0; i < r->n; i++) {
+	for (uint32_t k = 0; k < r->nopen; k++) {
+		uint32_t i = r->open[k];
 		const struct ap_decision_trial *t = &r->trial[i];
 
 		if (t->point.kind < 0 && t->step == step && t->bound_s < ap_rounds_best_s(r) &&
@@ -106,7 +134,8 @@ bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out)
 	struct candidates list = {.round = out};
 
 	out->n = 0;
-	for (uint32_t i = 0; i < r->n; i++) {
+	for (uint32_t k = 0; k < r->nopen; k++) {
+		uint32_t i = r->open[k];
 		const struct ap_decision_trial *t = &r->trial[i];
 
 		if (t->point.kind < 0 && t->bound_s < ap_rounds_best_s(r) * (1 - NEAR) &&

@@ -15,31 +15,37 @@
 struct ap_rounds {
 	uint32_t n;
 	struct ap_decision_trial *trial; /* [n] */
+	uint32_t nopen, *open; /* [n] trials that may still be the best, or are, ascending; with others,
+	                          until the next round is picked */
 	struct ap_kins *kins; /* of these */
 	uint32_t best; /* the fastest that fits; AP_NONE: none does yet */
 	double below_s; /* only plans that take less are of interest; INFINITY: all */
 	int64_t usable_bytes; /* of a device */
 	bool prune; /* normally true: trials that cannot fit, or be fastest, are left out */
 	bool timed; /* passes add up to a bound: two may not run as one */
+	bool learnt; /* trials told something of their kin since the last round was picked; true at first */
 };
+
+/* Fills open. */
+void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r);
 
 struct ap_round {
 	uint32_t n, at[AP_ROUND]; /* trials */
 };
 
 /* Picks a round, and closes trials that what is known shows to be out. False: nothing is left to do.
- * O(trials * kin that differ in micro-batches or recomputation). */
+ * O(open trials); where something was learnt, times kin that differ in micro-batches or recomputation. */
 bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out);
 
 /* When no such round is left: picks the trials that the bound of all comes from, a few, to be bounded with
  * more work. False: that bound is near the best, or the trial that it comes from was picked often enough.
- * O(trials). */
+ * O(open trials). */
 bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out);
 
 /* Step of the best; below_s: there is none yet. */
 double ap_rounds_best_s(const struct ap_rounds *r);
 
-/* Takes trial i for the best if it fits and is faster, or as fast and before it. */
-void ap_rounds_offer(struct ap_rounds *r, uint32_t i);
+/* Learns what trial i told, and takes it for the best if it fits and is faster, or as fast and before it. */
+void ap_rounds_offer(struct ap_rounds *r, uint32_t i, const struct ap_kin_told *told);
 
 #endif

@@ -152,6 +152,7 @@ enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, a
 	ap_id *producer)
 {
 	const struct ap_node *n = &g->node[node], *from;
+	unsigned role, role_from;
 
 	*producer = chains ? producer_of(g, node, operand) : AP_NONE;
 
@@ -161,12 +162,13 @@ enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, a
 	if (n->measured || from->measured || n->once != from->once || n->stage != from->stage ||
 		n->segment != from->segment || !is_one_layer(n, from))
 		return AP_CHAIN_NONE;
-	if (chains >> AP_CHAIN_SOFTMAX & 1 && roles_of(from) & roles_of(n) & ELEMENTS &&
+	role = roles_of(n);
+	role_from = roles_of(from);
+	if (chains >> AP_CHAIN_SOFTMAX & 1 && role_from & role & ELEMENTS &&
 		leads_to_softmax(g, node))
 		return AP_CHAIN_JOINED;
 	for (size_t i = 0; i < AP_COUNT(links); i++)
-		if (chains >> links[i].chain & 1 && links[i].from & roles_of(from) &&
-			links[i].to & roles_of(n))
+		if (chains >> links[i].chain & 1 && links[i].from & role_from && links[i].to & role)
 			return links[i].from == ORDER ? AP_CHAIN_STRIDED : AP_CHAIN_JOINED;
 	return AP_CHAIN_NONE;
 }

@@ -624,14 +624,24 @@ static bool rules_out(struct program *x)
 	return m.sum - ROUNDING * m.size > 0;
 }
 
-/* Of what has these bytes, those that a stage holds at an instant. */
+struct held { /* bytes, by enum AP_HELD_*, of layers or parts of them */
+	double bytes[AP_HELD_ONCE];
+};
+
+static void add_held(struct held *h, double times, const int64_t *bytes)
+{
+	for (int k = 0; k < AP_HELD_ONCE; k++)
+		h->bytes[k] += times * (double)bytes[k];
+}
+
+/* Of what a segment has, bytes that its stage holds at an instant. */
 static double bytes_at(const struct ap_instants *at, uint32_t i, int32_t nsegment, int32_t segment,
-	const int64_t *bytes)
+	const struct held *h)
 {
 	size_t k = (size_t)i * (size_t)nsegment + (size_t)segment;
 
-	return (double)bytes[AP_HELD_ALWAYS] + (double)at->held[k] * (double)bytes[AP_HELD_EACH] +
-	       (at->late ? (double)at->late[k] * (double)bytes[AP_HELD_LATE] : 0);
+	return h->bytes[AP_HELD_ALWAYS] + (double)at->held[k] * h->bytes[AP_HELD_EACH] +
+	       (at->late ? (double)at->late[k] * h->bytes[AP_HELD_LATE] : 0);
 }
 
 /* Temporary bytes that a stage has whatever its layers are. */
@@ -664,55 +674,80 @@ static int64_t least_once(const struct ap_relax *r, int32_t stage)
 	return most;
 }
 
+/* The instant at which a stage holds the most; by how many bytes that is more than its room, if it is. */
+static double fullest(const struct ap_relax *r, int32_t stage, const struct held *held, double room,
+	uint32_t *instant)
+{
+	const struct ap_instants *at = &ap_options_pipe(r->c)->instants[stage];
+	double worst = 0;
+
+	for (uint32_t i = 0; i < at->n; i++) {
+		double sum = 0;
+
+		for (int32_t c = 0; c < r->p->nsegment; c++)
+			sum += bytes_at(at, i, r->p->nsegment, c,
+				&held[ap_schedule_part(r->p->scheduler, r->p->nstage, stage, c)]);
+		if (sum - room > worst) {
+			worst = sum - room;
+			*instant = i;
+		}
+	}
+	return worst;
+}
+
+/* The row of a stage's memory at an instant. */
+static void add_limit(struct program *x, int32_t stage, uint32_t instant, double room)
+{
+	struct ap_relax *r = x->r;
+	const struct ap_instants *at = &ap_options_pipe(r->c)->instants[stage];
+	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = 0;
+
+	for (int32_t q = 0; q < r->npart; q++) {
+		struct held h = {{0}};
+
+		add_held(&h, 1, x->base[q].sum.bytes);
+		if (r->stage_of[q] == stage)
+			base += bytes_at(at, instant, r->p->nsegment, r->segment_of[q], &h);
+	}
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct column *c = &x->col.v[j];
+		struct held h = {{0}};
+
+		add_held(&h, 1, c->one.bytes);
+		if (r->stage_of[c->part] == stage)
+			a[j] = -bytes_at(at, instant, r->p->nsegment, r->segment_of[c->part], &h) /
+				fmax(room, 1);
+	}
+	add_row(x, a, 0, (base - room) / fmax(room, 1));
+}
+
 /* Adds the limits of memory that the plan breaks, one for a stage. Returns how many. */
 static int add_memory(struct program *x, const double *layers)
 {
 	struct ap_relax *r = x->r;
-	const struct ap_pipe *pipe = ap_options_pipe(r->c);
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct held *held = AP_NEW_N(r->ctx->scratch, struct held, r->npart); /* by parts */
 	int n = 0;
 
-	for (int32_t s = 0; s < r->p->nstage; s++) {
-		const struct ap_instants *at = &pipe->instants[s];
-		double room = (double)(r->p->capacity_bytes[s] - r->p->fixed_bytes[s] - least_once(r, s));
-		double worst = 0, base, *a;
-		uint32_t worst_at = 0;
+	for (int32_t q = 0; q < r->npart; q++)
+		add_held(&held[q], 1, x->base[q].sum.bytes);
+	for (size_t j = 0; j < x->col.n; j++)
+		if (layers[j] > 0)
+			add_held(&held[x->col.v[j].part], layers[j], x->col.v[j].one.bytes);
+	for (int32_t s = 0; s < r->p->nstage && (n == 0 || !x->fast); s++) {
+		uint32_t instant = 0;
+		double room;
 
 		if (r->p->capacity_bytes[s] == AP_NO_LIMIT)
 			continue;
-		for (uint32_t i = 0; i < at->n; i++) {
-			double sum = 0;
-
-			for (int32_t q = 0; q < r->npart; q++)
-				if (r->stage_of[q] == s)
-					sum += bytes_at(at, i, r->p->nsegment, r->segment_of[q],
-						x->base[q].sum.bytes);
-			for (size_t j = 0; j < x->col.n; j++)
-				if (layers[j] > 0 && r->stage_of[x->col.v[j].part] == s)
-					sum += layers[j] * bytes_at(at, i, r->p->nsegment,
-						r->segment_of[x->col.v[j].part], x->col.v[j].one.bytes);
-			if (sum - room > worst) {
-				worst = sum - room;
-				worst_at = i;
-			}
-		}
-		if (worst <= VIOLATED * fabs(room))
+		room = (double)(r->p->capacity_bytes[s] - r->p->fixed_bytes[s] - least_once(r, s));
+		if (fullest(r, s, held, room, &instant) <= VIOLATED * fabs(room))
 			continue;
 		n++;
-		if (x->fast)
-			return n;
-		base = 0;
-		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
-		for (int32_t q = 0; q < r->npart; q++)
-			if (r->stage_of[q] == s)
-				base += bytes_at(at, worst_at, r->p->nsegment, r->segment_of[q],
-					x->base[q].sum.bytes);
-		for (size_t j = 0; j < x->col.n; j++)
-			if (r->stage_of[x->col.v[j].part] == s)
-				a[j] = -bytes_at(at, worst_at, r->p->nsegment,
-					       r->segment_of[x->col.v[j].part], x->col.v[j].one.bytes) /
-				       fmax(room, 1);
-		add_row(x, a, 0, (base - room) / fmax(room, 1));
+		if (!x->fast)
+			add_limit(x, s, instant, room);
 	}
+	ap_arena_release(r->ctx->scratch, mark);
 	return n;
 }
 
