@@ -66,6 +66,7 @@ struct column { /* layers in a part and a kind */
 
 struct base { /* what a part has whatever the columns are */
 	int64_t layers;
+	int64_t lean; /* of these, of uniform plans: of the kind that is counted */
 	struct ap_part_choice sum; /* times, and bytes but temporary ones */
 };
 
@@ -338,6 +339,23 @@ static void add_known(struct program *x, int32_t q, int64_t count, const struct 
 	ap_arena_release(x->r->ctx->scratch, mark);
 }
 
+/* Parts with no fewer layers than are to be of the last kind have these; returns how many layers that are. */
+static int64_t add_lean(struct program *x, const struct bucket *b, const struct ap_part_choice *way)
+{
+	struct ap_relax *r = x->r;
+	int64_t all = 0;
+
+	for (int32_t q = b->from; q < b->to; q++) {
+		if (ap_partition_least(r->p, q) < r->number)
+			continue;
+		hold(&x->base[q], &way[1], r->number);
+		x->base[q].layers += r->number;
+		x->base[q].lean = r->number;
+		all += r->number;
+	}
+	return all;
+}
+
 static void lay_bucket(struct program *x, const struct bucket *b, bool alone, struct ap_part_choice *way)
 {
 	struct ap_relax *r = x->r;
@@ -357,6 +375,8 @@ static void lay_bucket(struct program *x, const struct bucket *b, bool alone, st
 		add_known(x, q, own, way, n, !b->is_end);
 		left -= own;
 	}
+	if (r->number > 0 && alone && !b->is_end)
+		left -= add_lean(x, b, way);
 	add_group(x, left, b->from, b->to, way, n, (struct group){.is_body = !b->is_end});
 }
 
@@ -801,7 +821,7 @@ static int add_numbers(struct program *x, const double *layers)
 		double least = (fmin(number, few) - slope * few) * (1 - VIOLATED);
 		double *a;
 
-		if (lean[q] - slope * sum[q] >= least - VIOLATED)
+		if (x->base[q].lean || lean[q] - slope * sum[q] >= least - VIOLATED)
 			continue;
 		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
 		for (size_t j = 0; j < x->col.n; j++)
@@ -1524,7 +1544,7 @@ static double *most_layers(const struct program *x, int64_t most)
 		room[s] = (double)most / (double)nmicro;
 	for (int32_t q = 0; q < r->npart; q++)
 		room[r->stage_of[q]] -= (double)passes(&x->base[q].sum.time) +
-			(double)ap_partition_least(r->p, q) * layer;
+			(double)(ap_partition_least(r->p, q) - x->base[q].layers) * layer;
 	for (int32_t q = 0; q < r->npart; q++) {
 		least = (double)ap_partition_least(r->p, q);
 		n[q] = least + spare;
@@ -1687,7 +1707,7 @@ static int64_t least_number(struct ap_relax *r)
 		a = AP_NEW_N(r->ctx->arena, double, x.col.n + 1);
 		for (size_t j = 0; j < x.col.n; j++)
 			a[j] = x.col.v[j].part == q && x.col.v[j].is_lean ? -1 : 0;
-		add_row(&x, a, 1, 0);
+		add_row(&x, a, 1, (double)x.base[q].lean);
 	}
 	add_groups(&x);
 	(void)solve(&x);
