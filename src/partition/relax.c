@@ -297,9 +297,13 @@ static void add_group(struct program *x, int64_t count, int32_t from, int32_t to
 	like.count = count;
 	like.nplace = to - from;
 	AP_PUSH(arena, x->group, like);
-	for (int32_t q = from; q < to; q++)
-		for (size_t k = 0; k < nway; k++)
+	for (int32_t q = from; q < to; q++) {
+		/* More layers of the kind that is counted are for memory alone. */
+		bool enough = x->fast && x->base[q].lean && is_quicker(&way[0], &way[1]);
+
+		for (size_t k = 0; k < (enough ? 1 : nway); k++)
 			AP_PUSH(arena, x->col, ((struct column){q, id, like.is_body && k > 0, way[k]}));
+	}
 }
 
 /* Moves the way that is as quick as all others to the front. Returns false if there is none. */
@@ -569,7 +573,8 @@ static void spread_evenly(struct program *x, double *layers)
 		double each = (double)g->count / g->nplace;
 
 		if (lean > 0 && g->is_body)
-			layers[j] = each * (c->is_lean ? lean : 1 - lean);
+			layers[j] = each * (x->base[c->part].lean ? !c->is_lean : c->is_lean ? lean
+				: 1 - lean);
 		else if (!g->is_switch && (j == 0 || c[-1].part != c->part || c[-1].group != c->group))
 			layers[j] = each;
 	}
