@@ -869,8 +869,7 @@ static void megatron_recompute(struct reader *r)
 		? ap_jv_first(modules) : modules;
 		e; e = ap_jv_type(modules) == AP_JARRAY ? ap_jv_next(e) : NULL) {
 		static const char *const known[] = {"core_attn", "layernorm", "mlp", "moe",
-			"shared_experts",
-			"moe_act"};
+			"shared_experts", "moe_act", "mla_up_proj"};
 		size_t k = 0;
 
 		while (k < AP_COUNT(known) && (ap_jv_type(e) != AP_JSTRING || strcmp(known[k],

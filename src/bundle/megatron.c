@@ -369,7 +369,8 @@ static unsigned find_modules(struct script *s, struct ap_str *modules)
 		const char *word;
 	} words[] = {{AP_RECOMPUTE_SELECTIVE, " core_attn"}, {AP_RECOMPUTE_NORM, " layernorm"},
 		{AP_RECOMPUTE_MLP, " mlp"}, {AP_RECOMPUTE_MOE, " moe"},
-		{AP_RECOMPUTE_SHARED, " shared_experts"}, {AP_RECOMPUTE_MOE_ACT, " moe_act"}};
+		{AP_RECOMPUTE_SHARED, " shared_experts"}, {AP_RECOMPUTE_MOE_ACT, " moe_act"},
+		{AP_RECOMPUTE_LATENT, " mla_up_proj"}};
 	/* it gathers again anyway */
 	unsigned left = s->w.layers.what & ~(unsigned)AP_RECOMPUTE_COMMUNICATION;
 

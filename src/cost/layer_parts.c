@@ -14,7 +14,7 @@ struct finding {
 	const bool *data;
 	enum ap_layer_part *part;
 	ap_id *group, *norm;
-	bool *activation;
+	bool *activation, *latent;
 	bool *sum; /* [nnode] a residual sum, or one that only such a sum reads */
 };
 
@@ -206,6 +206,25 @@ static bool is_inside(const struct finding *f, ap_id i)
 	return f->layer[i] >= 0 && f->part[i] != AP_PART_NORM && !f->sum[i] && f->g->node[i].peer < 0;
 }
 
+/* The operator inside the layer whose result the norm behind which one comes has normalized; AP_NONE. */
+static ap_id behind_norm(const struct finding *f, ap_id i)
+{
+	const struct ap_graph *g = f->g;
+	ap_id norm = f->norm[i], from;
+
+	if (norm == AP_NONE || f->layer[norm] != f->layer[i])
+		return AP_NONE;
+	from = g->tensor[root_of(g, g->node[norm].in[0])].producer;
+	return from != AP_NONE && f->layer[from] == f->layer[i] && is_inside(f, from) ? from : AP_NONE;
+}
+
+static void join(struct finding *f, ap_id a, ap_id b)
+{
+	a = first_of(f->group, a);
+	b = first_of(f->group, b);
+	f->group[a > b ? a : b] = a < b ? a : b;
+}
+
 /* Does it make indices of activations? */
 static bool chooses(const struct finding *f, const struct ap_node *n)
 {
@@ -243,15 +262,16 @@ static void find_parts(struct finding *f)
 	for (ap_id i = 0; i < g->nnode; i++) {
 		f->group[i] = i;
 		nlayer = f->layer[i] >= nlayer ? f->layer[i] + 1 : nlayer;
-		for (uint16_t x = 0; is_inside(f, i) && x < g->node[i].bound.nin; x++) {
-			ap_id from = before(f, i, x), a, b;
+		if (!is_inside(f, i))
+			continue;
+		for (uint16_t x = 0; x < g->node[i].bound.nin; x++) {
+			ap_id from = before(f, i, x);
 
-			if (from == AP_NONE || !is_inside(f, from))
-				continue;
-			a = first_of(f->group, i);
-			b = first_of(f->group, from);
-			f->group[a > b ? a : b] = a < b ? a : b;
+			if (from != AP_NONE && is_inside(f, from))
+				join(f, i, from);
 		}
+		if (behind_norm(f, i) != AP_NONE)
+			join(f, i, behind_norm(f, i));
 	}
 	experts = AP_NEW_N(f->ctx->scratch, bool, nlayer);
 	for (ap_id i = 0; i < g->nnode; i++) {
@@ -331,6 +351,48 @@ static void find_activations(struct finding *f)
 	}
 }
 
+/* ---- queries, keys and values of low rank ---- */
+
+/* A product with a weight of what a norm within the part gives. */
+static bool goes_up(const struct finding *f, ap_id i)
+{
+	return f->part[i] == AP_PART_ATTENTION && is_weight_product(f, i) && behind_norm(f, i) != AP_NONE;
+}
+
+static void find_latent(struct finding *f)
+{
+	enum { CORE = 1, NORM = 2 }; /* what comes behind */
+	const struct ap_graph *g = f->g;
+	uint8_t *behind = AP_NEW_N(f->ctx->scratch, uint8_t, g->nnode);
+	bool *goes = AP_NEW_N(f->ctx->scratch, bool, g->nnode); /* by first operator of a part */
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (goes_up(f, i))
+			goes[f->group[i]] = true;
+	for (ap_id i = g->nnode; i-- > 0;) {
+		const struct ap_node *n = &g->node[i];
+		bool core = is_attention(f, n);
+
+		if (f->part[i] != AP_PART_ATTENTION || !goes[f->group[i]])
+			continue;
+		for (uint16_t o = 0; o < n->bound.nout && !core; o++) {
+			const struct ap_tensor *t = &g->tensor[n->out[o]];
+
+			for (uint32_t u = 0; u < t->nuse; u++) {
+				ap_id user = t->use[u].node;
+
+				if (f->layer[user] != f->layer[i])
+					continue;
+				behind[i] |= f->part[user] == AP_PART_NORM ? NORM
+					: is_attention(f, &g->node[user]) ? CORE
+					: is_weight_product(f, user) ? 0 : behind[user];
+			}
+		}
+		/* What goes down to a norm is what the norm, and all behind it, is made from. */
+		f->latent[i] = (behind[i] & CORE) && !(is_weight_product(f, i) && (behind[i] & NORM));
+	}
+}
+
 void ap_layer_parts(struct ap_ctx *ctx, const struct ap_graph *g, const int32_t *layer, const bool *data,
 	struct ap_layer_parts *out)
 {
@@ -339,12 +401,14 @@ void ap_layer_parts(struct ap_ctx *ctx, const struct ap_graph *g, const int32_t 
 		.group = AP_NEW_N(ctx->scratch, ap_id, g->nnode),
 		.norm = AP_NEW_N(ctx->scratch, ap_id, g->nnode),
 		.activation = AP_NEW_N(ctx->scratch, bool, g->nnode),
+		.latent = AP_NEW_N(ctx->scratch, bool, g->nnode),
 		.sum = AP_NEW_N(ctx->scratch, bool, g->nnode)};
 
 	find_norms(&f);
 	find_sums(&f);
 	find_parts(&f);
 	find_activations(&f);
+	find_latent(&f);
 	*out = (struct ap_layer_parts){.part = f.part, .group = f.group, .activation = f.activation,
-		.norm = f.norm};
+		.latent = f.latent, .norm = f.norm};
 }

@@ -4,7 +4,8 @@
  *
  * A residual sum adds two tensors of which one is made from the other inside the layer. Between these
  * sums and the norms (operators of that family with a weight, with views and casts around them) lie
- * the parts of a layer: what hangs together by its tensors. Attention is the part with a product of two
+ * the parts of a layer: what hangs together by its tensors, and by norms of what is made in the layer, such
+ * as those of queries, which lie within a part. Attention is the part with a product of two
  * activations, each with a gradient, or a fused attention. Experts are chosen in the part with an
  * operator that makes numbers (indices) of activations. Other parts with products with weights are
  * feed-forward parts; in a layer that chooses experts, shared experts.
@@ -28,6 +29,8 @@ struct ap_layer_parts {
 	const enum ap_layer_part *part; /* [nnode] */
 	const ap_id *group; /* [nnode] equal for the operators of one part: its first one; AP_NONE */
 	const bool *activation; /* [nnode] goes element by element between two products with weights */
+	const bool *latent; /* [nnode] of attention: makes queries, keys or values, where some of these are
+	                       products of norms within it */
 	const ap_id *norm; /* [nnode] the norm whose result it reads, directly or through views and
 	                      casts; AP_NONE */
 };

@@ -332,8 +332,8 @@ static void mark_parts(struct marking *k, const struct ap_again_layers *l, const
 	mark_groups(k, group, k->whole);
 }
 
-/* What is computed again beside the rest, with all results: norms and activation functions. And what is
- * gathered again. */
+/* What is computed again beside the rest, with all results: norms, activation functions, and queries, keys and
+ * values. And what is gathered again. */
 static void mark_operators(struct marking *k, const struct ap_again_layers *l,
 	const struct ap_layer_parts *parts, bool holds_gathered)
 {
@@ -342,6 +342,7 @@ static void mark_operators(struct marking *k, const struct ap_again_layers *l,
 
 		if (k->mark[i].group == AP_NONE &&
 			((parts->part[i] == AP_PART_NORM && is_asked(l, i, AP_RECOMPUTE_NORM)) ||
+			(parts->latent[i] && is_asked(l, i, AP_RECOMPUTE_LATENT)) ||
 			(parts->activation[i] && is_asked(l, i, AP_RECOMPUTE_ACTIVATION |
 				(experts ? AP_RECOMPUTE_MOE_ACT : 0u)))))
 			k->mark[i].group = i;
@@ -708,6 +709,8 @@ static const struct {
 	{AP_RECOMPUTE_ACTIVATION, "no layer has operators element by element between two products with "
 		"weights"},
 	{AP_RECOMPUTE_MOE_ACT, "no layer chooses experts"},
+	{AP_RECOMPUTE_LATENT, "no layer makes queries, keys or values of what a norm within its attention "
+		"gives"},
 	{AP_RECOMPUTE_PRODUCTS, no_layers},
 };
 

@@ -22,6 +22,7 @@ static const struct word {
 	{"shared_experts", AP_RECOMPUTE_SHARED},
 	{"activation", AP_RECOMPUTE_ACTIVATION},
 	{"moe_act", AP_RECOMPUTE_MOE_ACT},
+	{"mla_up_proj", AP_RECOMPUTE_LATENT},
 	{"products", AP_RECOMPUTE_PRODUCTS},
 	{"products/2", AP_RECOMPUTE_PRODUCTS | AP_RECOMPUTE_HALF},
 	{"core_attn", AP_RECOMPUTE_SELECTIVE},

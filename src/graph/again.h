@@ -13,6 +13,7 @@
  *   shared_experts the feed-forward part beside chosen experts
  *   activation     between products with weights of a feed-forward part, what goes element by element
  *   moe_act        the same of experts
+ *   mla_up_proj    what makes queries, keys and values of attention from norms within it
  *   products       all but the results of products with weights and of fused attention
  *   products/2     the same, but every second product with a weight runs again, too
  *
@@ -38,7 +39,8 @@ enum ap_recompute {
 	AP_RECOMPUTE_MOE_ACT = 1 << 7,
 	AP_RECOMPUTE_PRODUCTS = 1 << 8,
 	AP_RECOMPUTE_HALF = 1 << 9, /* with PRODUCTS */
-	AP_RECOMPUTE_FULL = 1 << 10
+	AP_RECOMPUTE_LATENT = 1 << 10,
+	AP_RECOMPUTE_FULL = 1 << 11
 };
 
 /* Word i and what it means, the usual word of a bit first; NULL past the end. */

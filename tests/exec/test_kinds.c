@@ -85,6 +85,31 @@ static const char llama_weights[] =
 	TENSOR("wo.$", "8,8") AND TENSOR("g2.$", "8") AND TENSOR("w1.$", "12,8") AND TENSOR("w3.$", "12,8") AND
 	TENSOR("w2.$", "8,12");
 
+/* Queries, keys and values are products of norms within attention. */
+static const char latent[] =
+	OPER("RmsNorm", "'<','g1.$'", "norm.$", "," RESULT("r1.$") "],'attrs':{'epsilon':1e-05}}") AND
+	ROWS("'norm.$'", "rows.$", "8") AND
+	LINEAR("'rows.$','qa.$'", "q.low.$") AND
+	OPER("RmsNorm", "'q.low.$','gq.$'", "q.norm.$", "," RESULT("rq.$") "],'attrs':{'epsilon':1e-05}}") AND
+	LINEAR("'q.norm.$','wq.$'", "q.rows.$") AND HEADS("'q.rows.$'", "q", "4") AND
+	LINEAR("'rows.$','ka.$'", "k.low.$") AND
+	OPER("RmsNorm", "'k.low.$','gk.$'", "k.norm.$", "," RESULT("rk.$") "],'attrs':{'epsilon':1e-05}}") AND
+	LINEAR("'k.norm.$','wk.$'", "k.rows.$") AND HEADS("'k.rows.$'", "k", "4") AND
+	LINEAR("'k.norm.$','wv.$'", "v.rows.$") AND HEADS("'v.rows.$'", "v", "4") AND
+	ATTEND("8") AND
+	OPER("RmsNorm", "'middle.$','g2.$'", "norm2.$", "," RESULT("r2.$") "],'attrs':{'epsilon':1e-05}}") AND
+	ROWS("'norm2.$'", "n.$", "8") AND
+	LINEAR("'n.$','up.$'", "u.rows.$") AND
+	OP("ReLU", "'u.rows.$'", "u.act.$") AND
+	LINEAR("'u.act.$','down.$'", "d.rows.$") AND
+	SHAPED("'d.rows.$'", "d.$", "-1,4,8") AND
+	OP("Add", "'middle.$','d.$'", ">");
+
+static const char latent_weights[] =
+	TENSOR("g1.$", "8") AND TENSOR("qa.$", "4,8") AND TENSOR("gq.$", "4") AND TENSOR("wq.$", "8,4") AND
+	TENSOR("ka.$", "6,8") AND TENSOR("gk.$", "6") AND TENSOR("wk.$", "8,6") AND TENSOR("wv.$", "8,6") AND
+	TENSOR("wo.$", "8,8") AND TENSOR("g2.$", "8") AND TENSOR("up.$", "12,8") AND TENSOR("down.$", "8,12");
+
 /* Of 16 bits and extents that are multiples of 16; something else reads what the products of gate and width read. */
 static const char eighths[] =
 	OPER("RmsNorm", "'<','g1.$'", "norm.$", "," RESULT("r1.$") "],'attrs':{'epsilon':1e-05}}") AND
@@ -113,6 +138,7 @@ static const struct network {
 	int width;
 	const char *in_8_bits; /* the recipe of its products; NULL: they run in the graph's type */
 } networks[] = {{"gpt", gpt, gpt_weights, 8}, {"llama", llama, llama_weights, 8},
+	{"latent", latent, latent_weights, 8},
 	{"eighths", eighths, eighths_weights, 16, "blockwise"}};
 
 /* Adds a text for each layer; operators get their layer's cell. */
@@ -164,7 +190,8 @@ static const struct run runs[] = {
 	{"none", "1f1b", 4, 2, 1, 3}, {"selective", "1f1b", 4, 2, 1, 3}, {"communication", "1f1b", 4, 2, 1, 3},
 	{"both", "1f1b", 4, 2, 1, 3}, {"full", "1f1b", 4, 2, 1, 3}, {"layernorm", "1f1b", 4, 2, 1, 3},
 	{"activation", "1f1b", 4, 2, 1, 3}, {"mlp", "1f1b", 4, 2, 1, 3},
-	{"core_attn+mlp+layernorm", "1f1b", 4, 2, 1, 3}, {"products", "1f1b", 4, 2, 1, 3},
+	{"core_attn+mlp+layernorm", "1f1b", 4, 2, 1, 3}, {"mla_up_proj", "1f1b", 4, 2, 1, 3},
+	{"layernorm+mla_up_proj", "1f1b", 4, 2, 1, 3}, {"products", "1f1b", 4, 2, 1, 3},
 	{"products/2", "1f1b", 4, 2, 1, 3}, {"products/2+communication", "gpipe", 4, 2, 1, 2},
 	{"uniform:2", "1f1b", 4, 2, 1, 3}, {"uniform:3", "gpipe", 8, 2, 1, 2},
 	/* lists: [13,5] and [4,0] in small, and of segments */

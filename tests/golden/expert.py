@@ -64,7 +64,7 @@ ARGUMENTS = {
     "--use-distributed-optimizer": "", "--overlap-grad-reduce": "", "--overlap-param-gather": "",
     "--recompute-granularity": "full|selective", "--recompute-method": "uniform|block",
     "--overlap-moe-expert-parallel-comm": "", "--moe-enable-deepep": "",
-    "--recompute-modules": "(core_attn|layernorm|mlp|moe|shared_experts|moe_act)( (core_attn|layernorm|mlp|moe|moe_act))*",
+    "--recompute-modules": "(core_attn|layernorm|mlp|moe|shared_experts|moe_act|mla_up_proj)( (core_attn|layernorm|mlp|moe|moe_act|mla_up_proj))*",
     "--fp8-format": "e4m3|hybrid", "--fp8-recipe": "tensorwise|delayed|mxfp8|blockwise", "--fp8-param-gather": "",
     "--recompute-num-layers": NUMBER, "--distribute-saved-activations": "",
 }

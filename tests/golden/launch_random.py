@@ -174,7 +174,7 @@ class Case:
         why += ["micro-batches"] if self.v > 1 and self.m % self.pp else []
         words = set(w for k in kinds for w in k.split("+"))
         full = dict(zip(kinds, counts)).get("full", [0] * len(parts))
-        legal = {"full", "selective", "mlp", "layernorm", "moe", "shared_experts", "moe_act"}
+        legal = {"full", "selective", "mlp", "layernorm", "moe", "shared_experts", "moe_act", "mla_up_proj"}
         if self.executor == "mindspeed":
             legal |= {"activation"}
         why += ["words"] if words - legal else []

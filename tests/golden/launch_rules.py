@@ -192,6 +192,7 @@ def megatron_recompute(a, v, tp):
         need(method is None and n is None, "selective with a method or a number")
         legal = {"core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"}
         need(set(modules or ["core_attn"]) <= legal and len(set(modules or [])) == len(modules or []), f"{modules}")
+        need("mla_up_proj" not in (modules or []) or a.get("multi-latent-attention"), "mla_up_proj without latent attention")
         need("moe_act" not in (modules or []) or a.get("moe-grouped-gemm"), "moe_act without grouped gemm")
         need(not {"moe", "moe_act", "shared_experts"} & set(modules or []) or a.get("num-experts"), f"{modules}")
         if a.get("fp8-recipe") == "delayed":
