@@ -19,8 +19,12 @@
 	{"none", "activation", "selective+activation", "selective+communication+activation", \
 		"selective+communication+layernorm+activation", "full"}}, AP_KINDS_LIST}}
 #define BLOCK {{EITHER("none", "full"), AP_KINDS_UNIFORM}} /* modules: all or none */
-#define MODULES_OF_ITS_OWN {"selective", "selective+layernorm+activation", "selective+layernorm+mlp+moe"}
-#define MODULES {"selective", "selective+layernorm+moe_act", "selective+layernorm+mlp+moe"}
+/* By what they save in a second: the core of attention, where no kernel does so itself, and activation functions;
+ * norms; queries, keys and values of low rank; feed-forward parts. Of these norms save the fewest bytes, and take
+ * the least time, so each set stands with them and without. */
+#define SETS(activation) {"layernorm", "selective+" activation, "selective+layernorm+" activation, \
+	"selective+mla_up_proj+" activation, "selective+layernorm+mla_up_proj+" activation, \
+	"selective+mla_up_proj+mlp+moe", "selective+layernorm+mla_up_proj+mlp+moe"}
 #define TURNS {"1f1b", "interleaved"}
 #define TORCH {"1f1b", "interleaved", "zero_bubble_v"}
 #define WHOLE 1
@@ -38,10 +42,10 @@ static const struct ap_executor_language languages[] = {
 		.fills = true},
 	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true,
 		.fills = true},
-	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, MODULES_OF_ITS_OWN, .uneven = true, .sums = true,
+	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, SETS("activation"), .uneven = true, .sums = true,
 		.whole_rounds = true, .experts_by_sequence = true},
 	/* --num-distributed-optimizer-instances */
-	{"megatron", TURNS, ANY_LEVEL, BLOCK, MODULES, .groups = STATES, .groups_of_dense = true,
+	{"megatron", TURNS, ANY_LEVEL, BLOCK, SETS("moe_act"), .groups = STATES, .groups_of_dense = true,
 		.uneven = true, .sums = true, .whole_rounds = true, .experts_by_sequence = true},
 	/* data_parallel_replicate_degree */
 	{"torchtitan", TORCH, GRADIENTS | WEIGHTS, ALIKE, .groups = DEALT, .groups_of_samples = true,

@@ -11,7 +11,7 @@
 
 #define AP_MIX_KINDS 8
 #define AP_MIXES 4
-#define AP_MODULES 3
+#define AP_MODULES 7
 
 /* Kinds of recomputation, as --recompute takes them, that layers of one plan may have. */
 struct ap_recompute_mix {
