@@ -46,6 +46,7 @@ struct listing {
 	const struct ap_recompute_mix *mix; /* of the space */
 	uint32_t near[BEYOND_NEAR]; /* trials of told that differ in degrees, the fastest first */
 	uint32_t nnear;
+	AP_VEC(const struct ap_decision_trial *) like; /* trials of told with the degrees of one of these */
 	AP_VEC(struct ap_decision_point) all; /* beside what was told */
 };
 
@@ -54,6 +55,14 @@ static bool has_same_degrees(const struct ap_decision_point *a, const struct ap_
 {
 	return a->pp == b->pp && a->micro_batches == b->micro_batches && a->dp == b->dp && a->tp == b->tp &&
 		a->cp == b->cp && a->ep == b->ep && a->etp == b->etp;
+}
+
+static bool is_near(const struct listing *l, const struct ap_decision_point *p)
+{
+	for (uint32_t k = 0; k < l->nnear; k++)
+		if (has_same_degrees(p, &l->told->trial[l->near[k]].point))
+			return true;
+	return false;
 }
 
 /* The fastest of what was told, of each degrees one. */
@@ -72,9 +81,12 @@ static void find_near(struct listing *l)
 				next = i;
 		}
 		if (next == AP_NONE)
-			return;
+			break;
 		l->near[l->nnear++] = next;
 	}
+	for (uint32_t i = 0; i < l->told->n; i++)
+		if (is_near(l, &l->told->trial[i].point))
+			AP_PUSH(l->ctx->arena, l->like, &l->told->trial[i]);
 }
 
 static bool is_same_mix(const struct ap_recompute_mix *a, const struct ap_recompute_mix *b)
@@ -93,12 +105,10 @@ static bool is_same_mix(const struct ap_recompute_mix *a, const struct ap_recomp
 /* Is a point near one that was told, and none of those itself? */
 static bool is_beyond(const struct listing *l, const struct ap_decision_point *p)
 {
-	bool near = false;
+	bool near = is_near(l, p);
 
-	for (uint32_t k = 0; k < l->nnear && !near; k++)
-		near = has_same_degrees(p, &l->told->trial[l->near[k]].point);
-	for (uint32_t i = 0; i < l->told->n && near; i++) {
-		const struct ap_decision_point *o = &l->told->trial[i].point;
+	for (size_t i = 0; i < l->like.n && near; i++) {
+		const struct ap_decision_point *o = &l->like.v[i]->point;
 
 		near = !(has_same_degrees(p, o) && p->vpp == o->vpp && p->scheduler == o->scheduler &&
 			p->level == o->level && p->shard == o->shard && p->sp == o->sp &&

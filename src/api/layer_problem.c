@@ -172,6 +172,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	*degree = (struct ap_partition_degree){"", INFINITY, INFINITY};
 	*out = (struct ap_layer_problem){.p = {.nstage = (int32_t)point->pp, .nsegment = (int32_t)point->vpp,
 		.nmicro = point->micro_batches, .scheduler = ap_scheduler_at((size_t)point->scheduler),
+		.pipe = ap_layer_table_pipe(rows, point),
 		.objective = AP_OBJECTIVE_STEP, .ndegree = 1, .degree = degree, .kind = names,
 		.capacity_bytes = capacity, .fixed_bytes = fixed,
 		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,

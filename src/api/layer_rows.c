@@ -41,6 +41,8 @@ struct ap_layer_table {
 	struct ap_map *seen; /* ids are entries */
 	AP_VEC(struct entry *) entries;
 	size_t nmade; /* of them */
+	struct ap_map *schedules; /* ids are pipes */
+	AP_VEC(const struct ap_pipe *) pipes;
 };
 
 struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -50,7 +52,8 @@ struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap
 	struct ap_layer_table *t = AP_NEW(ctx->arena, struct ap_layer_table);
 
 	*t = (struct ap_layer_table){.ctx = ctx, .set = set, .src = src, .fold = fold, .space = space,
-		.words = ap_map_create(ctx->arena), .seen = ap_map_create(ctx->arena)};
+		.words = ap_map_create(ctx->arena), .seen = ap_map_create(ctx->arena),
+		.schedules = ap_map_create(ctx->arena)};
 	return t;
 }
 
@@ -89,10 +92,46 @@ static void make_key(const struct ap_layer_table *t, const struct ap_decision_po
 	memcpy(key, all, sizeof all);
 }
 
+enum { SCHEDULE_KEY = 4 };
+
+static void make_schedule_key(const struct ap_decision_point *p, int64_t key[SCHEDULE_KEY])
+{
+	const int64_t all[SCHEDULE_KEY] = {p->scheduler, p->pp, p->vpp, p->micro_batches};
+
+	memcpy(key, all, sizeof all);
+}
+
+static void want_schedule(struct ap_layer_table *t, const struct ap_decision_point *p)
+{
+	int64_t key[SCHEDULE_KEY];
+	struct ap_pipe *pipe;
+	bool fresh;
+
+	make_schedule_key(p, key);
+	(void)ap_map_put(t->schedules, key, sizeof key, &fresh);
+	if (!fresh)
+		return;
+	pipe = AP_NEW(t->ctx->arena, struct ap_pipe);
+	ap_schedule_pipe(t->ctx, scheduler_of(p), (int32_t)p->pp, (int32_t)p->vpp, p->micro_batches, pipe);
+	AP_PUSH(t->ctx->arena, t->pipes, pipe);
+}
+
+const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t, const struct ap_decision_point *point)
+{
+	int64_t key[SCHEDULE_KEY];
+	uint32_t id;
+
+	make_schedule_key(point, key);
+	id = ap_map_get(t->schedules, key, sizeof key);
+	assert(id < t->pipes.n);
+	return t->pipes.v[id];
+}
+
 void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point)
 {
 	const char *const *kind = ap_decision_kinds(t->space, point);
 
+	want_schedule(t, point);
 	for (int k = 0; k < AP_MIX_KINDS && kind[k]; k++) {
 		int64_t key[KEY];
 		bool fresh;

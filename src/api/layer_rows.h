@@ -42,7 +42,7 @@ struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap
 	const struct ap_sources *src, const struct ap_layer_fold *fold,
 	const struct ap_decision_space *space);
 
-/* Notes that the rows of a point are needed, in all kinds of its mix. */
+/* Notes that the rows of a point are needed, in all kinds of its mix, and its schedule. */
 void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point);
 
 /* Makes what is wanted and was not made before. O(kept operators) each. */
@@ -52,6 +52,9 @@ void ap_layer_table_fill(struct ap_layer_table *t, struct ap_workers *workers);
  * look them up at the same time. */
 const struct ap_layer_rows *ap_layer_table_find(const struct ap_layer_table *t,
 	const struct ap_decision_point *point, int kind);
+
+/* What ap_schedule_pipe() makes of a point that was wanted when the table was last filled. */
+const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t, const struct ap_decision_point *point);
 
 /* What its graph stands for. */
 const struct ap_layer_fold *ap_layer_table_fold(const struct ap_layer_table *t);

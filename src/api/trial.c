@@ -154,7 +154,7 @@ static void look(struct trying *t)
 	ap_kin_tell_layers(&q, &t->trial->point, &t->yield->told);
 	begin(t, &q, &rooms);
 	for (int i = 0; i < MISFITS; i++) {
-		bool fits = ap_partition_even(ctx, &q.p, &plan, &step_s);
+		bool fits = ap_partition_even(ctx, &q.p, t->c->near_s, &plan, &step_s);
 
 		if (!fits && i > 0) {
 			take_half_back(&q, &rooms);

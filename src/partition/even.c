@@ -23,6 +23,7 @@ struct evening {
 	int32_t npart;
 	int64_t nfirst, nbody, nlayer;
 	double tick_s;
+	double below_s; /* only plans that take less are laid out */
 	const struct ap_partition_row **row; /* [nlayer] by kind */
 	const int64_t *alike; /* [nlayer] layers from one on that have its row */
 	const int32_t *part; /* [nstage][nsegment] */
@@ -263,15 +264,36 @@ static bool choose(const struct evening *e)
 	return true;
 }
 
-/* Writes the plan that was chosen; returns its objective. */
+/* A step takes at least that: each stage waits until a micro-batch has come through the parts before it, makes all
+ * passes, and the last of them goes back through these parts, unless that may be one for weights. */
+static double least_s(const struct evening *e, const struct ap_ticks *ticks)
+{
+	int64_t most = 0, before = 0;
+
+	for (int32_t s = 0; s < e->p->nstage; s++) {
+		const int32_t *part = &e->part[s * e->p->nsegment];
+		int64_t passes = 0;
+
+		for (int32_t c = 0; c < e->p->nsegment; c++)
+			for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
+				passes += ticks[part[c]].t[k];
+		passes = before + e->p->nmicro * passes;
+		most = passes > most ? passes : most;
+		before += ticks[part[0]].t[AP_TIME_FORWARD] +
+			(e->p->scheduler->splits ? 0 : ticks[part[0]].t[AP_TIME_BACKWARD]);
+	}
+	return (double)most * e->tick_s;
+}
+
+/* Writes the plan that was chosen; returns its objective. Only says that it is not below what is of interest, if
+ * that can be seen. */
 static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 {
 	struct ap_arena *arena = e->ctx->arena;
 	struct ap_ticks *ticks = AP_NEW_N(arena, struct ap_ticks, e->npart);
 	int64_t *send = AP_NEW_N(arena, int64_t, e->npart), *back = AP_NEW_N(arena, int64_t, e->npart), end;
 	uint32_t *kind = AP_NEW_N(arena, uint32_t, e->nlayer);
-	struct ap_replay *replay = ap_replay_create(e->ctx, e->p->scheduler, e->p->nstage, e->p->nsegment,
-		e->p->nmicro);
+	struct ap_replay *replay;
 	double largest_s = 0;
 
 	for (int32_t s = 0; s < e->p->nstage; s++) {
@@ -281,10 +303,13 @@ static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 			add_part(e, s, c, &e->number[(size_t)s * e->p->nkind], &all, ticks, kind);
 		largest_s = fmax(largest_s, all.time_s);
 	}
+	if (e->p->objective == AP_OBJECTIVE_STEP && least_s(e, ticks) >= e->below_s)
+		return least_s(e, ticks);
 	for (int32_t q = 0; q + 1 < e->npart; q++) {
 		send[q] = (int64_t)(e->p->degree[0].send_s / e->tick_s);
 		back[q] = (int64_t)(e->p->degree[0].send_back_s / e->tick_s);
 	}
+	replay = ap_replay_create(e->ctx, e->p->scheduler, e->p->nstage, e->p->nsegment, e->p->nmicro);
 	ap_replay_share(replay, (int64_t)(e->p->shared.send_s / e->tick_s),
 		(int64_t)(e->p->shared.send_back_s / e->tick_s));
 	end = ap_replay_end(replay, ticks, send, back);
@@ -389,10 +414,10 @@ static double pick_tick_s(const struct evening *e)
 	return exponent > 30 ? ldexp(1, exponent - 60) : TICK_S;
 }
 
-bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_partition_plan *out,
-	double *step_s)
+bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, double below_s,
+	struct ap_partition_plan *out, double *step_s)
 {
-	struct evening e = {.ctx = ctx, .p = p, .npart = p->nstage * p->nsegment};
+	struct evening e = {.ctx = ctx, .p = p, .below_s = below_s, .npart = p->nstage * p->nsegment};
 	int64_t *kept, *alike;
 	int32_t *part;
 	double largest_s, other_s;
@@ -418,7 +443,10 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, struct 
 	for (int32_t q = 0; q < e.npart; q++)
 		part[q] = ap_schedule_part(p->scheduler, p->nstage, q / p->nsegment, q % p->nsegment);
 	e.tick_s = pick_tick_s(&e);
-	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &e.pipe);
+	if (p->pipe)
+		e.pipe = *p->pipe;
+	else
+		ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &e.pipe);
 	if (!ap_partition_even_counts(p, e.count))
 		return false;
 	fits = choose(&e);

@@ -276,7 +276,10 @@ struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partiti
 	lay_out(c);
 	make_ticks(c);
 	make_floors(c);
-	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &c->pipe);
+	if (p->pipe)
+		c->pipe = *p->pipe;
+	else
+		ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &c->pipe);
 	make_least(c);
 	make_lean(c);
 	c->beside = AP_NEW_N(ctx->arena, struct beside, c->npart);

@@ -89,6 +89,7 @@ struct ap_partition {
 	int32_t nstage, nsegment;
 	int64_t nmicro;
 	const struct ap_scheduler *scheduler; /* takes these numbers */
+	const struct ap_pipe *pipe; /* what ap_schedule_pipe() makes of these; NULL: it is made */
 	enum ap_partition_objective objective;
 	uint32_t ndegree, nkind, nclass, nrun; /* all but nrun at least 1 */
 	const struct ap_partition_degree *degree;

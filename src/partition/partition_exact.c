@@ -415,7 +415,7 @@ static void begin_evenly(struct solving *s)
 	s->tick_s = ap_options_tick_s(c);
 	s->error_s = ap_options_error_s(c);
 	if (p->objective != AP_OBJECTIVE_STEP || p->counts == AP_COUNTS_GIVEN || p->ndegree > 1 ||
-		!ap_partition_even(s->ctx, p, plan, &step_s))
+		!ap_partition_even(s->ctx, p, INFINITY, plan, &step_s))
 		return;
 	ap_partition_judge(s->ctx, p, plan, &worth);
 	if (worth.fault)

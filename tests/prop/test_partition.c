@@ -271,7 +271,7 @@ static bool check_even(const struct pipeline *x, struct ap_ctx *ctx, const struc
 	struct ap_partition_worth worth;
 	double step_s, truth;
 
-	if (x->p.ndegree > 1 || !ap_partition_even(ctx, &x->p, &plan, &step_s))
+	if (x->p.ndegree > 1 || !ap_partition_even(ctx, &x->p, INFINITY, &plan, &step_s))
 		return false;
 	ap_partition_judge(ctx, &x->p, &plan, &worth);
 	ck_assert_msg(!worth.fault, "%s", worth.fault);
