@@ -111,7 +111,7 @@ static bool is_beyond(const struct listing *l, const struct ap_decision_point *p
 		const struct ap_decision_point *o = &l->like.v[i]->point;
 
 		near = !(has_same_degrees(p, o) && p->vpp == o->vpp && p->scheduler == o->scheduler &&
-			p->level == o->level && p->shard == o->shard && p->sp == o->sp &&
+			p->level == o->level && p->shard == o->shard && p->regathers == o->regathers && p->sp == o->sp &&
 			p->kind == o->kind && is_same_mix(&l->mix[p->mix], &l->told->space.mix[o->mix]));
 	}
 	return near;

@@ -212,7 +212,7 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 #define DIMENSIONS(X) \
 	X(pp, "pp") X(vpp, "v") X(tp, "tp") X(cp, "cp") X(ep, "ep") X(sp, "sp") X(mbs, "mbs") \
 	X(scheduler, "scheduler") X(mix, "recompute") X(level, "level") \
-	X(shard, "shard")
+	X(shard, "shard") X(regathers, "gathers")
 #define VALUE_OF(field, name) \
 	static int64_t field##_of(const struct ap_decision_point *p) \
 	{ \
@@ -242,6 +242,8 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
 		return p->level ? ap_arena_printf(ctx->arena, "level%d", p->level) : "none";
 	if (dim->of == shard_of && !p->shard)
 		return p->level ? "all" : "none";
+	if (dim->of == regathers_of)
+		return p->regathers ? "again" : "once";
 	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
 }
 

@@ -17,7 +17,7 @@
 static void begin(const struct ap_decision_point *at, struct ap_kin_told *out)
 {
 	*out = (struct ap_kin_told){.any = true, .level = at->level, .dealt = ap_decision_dealt(at),
-		.gathers = at->level > 1 ? at->dp * at->cp : 1};
+		.gathers = at->level > 1 || at->regathers ? at->dp * at->cp : 1};
 }
 
 void ap_kin_tell_plan(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_decision_point *at,
@@ -115,7 +115,7 @@ static uint32_t kin_at(struct ap_map *seen, const struct ap_decision_point *p, i
 	int level, bool *fresh)
 {
 	const int64_t key[] = {p->tp, p->cp, p->ep, p->etp, mbs, p->mix, kind, p->sp, level,
-		level ? p->shard : 0, splits(p)};
+		level || p->regathers ? p->shard : 0, splits(p), p->regathers};
 
 	return fresh ? ap_map_put(seen, key, sizeof key, fresh) : ap_map_get(seen, key, sizeof key);
 }
@@ -153,7 +153,13 @@ struct ap_kins *ap_kins_make(struct ap_ctx *ctx, const struct ap_decision_space 
 			k->less = p->kind ? kin_at(seen, p, p->mbs, p->kind - 1, in_passes(p), NULL)
 				: AP_NONE;
 		}
-		if (k->less == AP_NONE && in_passes(p))
+		if (p->kind < 0 && p->regathers) {
+			struct ap_decision_point once = *p;
+
+			once.regathers = false;
+			k->less = kin_at(seen, &once, p->mbs, p->kind, in_passes(p), NULL);
+		}
+		if (k->less == AP_NONE && in_passes(p) && !p->regathers)
 			k->less = kin_at(seen, p, p->mbs, p->kind, 0, NULL);
 	}
 	return all;

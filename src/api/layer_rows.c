@@ -68,7 +68,8 @@ static struct ap_decision_point in_one_stage(const struct ap_layer_table *t,
 {
 	struct ap_decision_point one = {.pp = 1, .vpp = 1, .micro_batches = p->micro_batches, .dp = p->dp,
 		.tp = p->tp, .cp = p->cp, .ep = p->ep, .etp = p->etp, .sp = p->sp, .mbs = p->mbs,
-		.level = p->level, .shard = p->shard, .recompute = ap_decision_kinds(t->space, p)[kind]};
+		.level = p->level, .shard = p->shard, .regathers = p->regathers,
+		.recompute = ap_decision_kinds(t->space, p)[kind]};
 
 	while (ap_scheduler_at((size_t)one.scheduler) != ap_scheduler_find("1f1b"))
 		one.scheduler++;
@@ -80,14 +81,14 @@ static const struct ap_scheduler *scheduler_of(const struct ap_decision_point *p
 	return ap_scheduler_at((size_t)p->scheduler);
 }
 
-enum { KEY = 13 };
+enum { KEY = 14 };
 
 static void make_key(const struct ap_layer_table *t, const struct ap_decision_point *p, int kind,
 	int64_t key[KEY])
 {
 	const char *word = ap_decision_kinds(t->space, p)[kind];
 	const int64_t all[KEY] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs,
-		p->level, p->shard, scheduler_of(p)->splits, ap_map_get_str(t->words, word)};
+		p->level, p->shard, scheduler_of(p)->splits, p->regathers, ap_map_get_str(t->words, word)};
 
 	memcpy(key, all, sizeof all);
 }

@@ -41,7 +41,7 @@ static bool has_same_stages(const struct ap_decision_point *a, const struct ap_d
 {
 	return a->pp == b->pp && a->vpp == b->vpp && a->scheduler == b->scheduler &&
 		a->micro_batches == b->micro_batches && a->mix == b->mix && a->kind == b->kind &&
-		a->level == b->level && a->shard == b->shard;
+		a->level == b->level && a->shard == b->shard && a->regathers == b->regathers;
 }
 
 /* The fastest hybrids of different stages, at most CUTS_TRIED, the best first; returns how many. */

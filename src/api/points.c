@@ -223,6 +223,22 @@ static void mix_chain(const char *const *kind, const unsigned *what, size_t n, s
 	}
 }
 
+/* Of the kinds of a list the first one and the last two: weights are mostly of what the last one alone computes
+ * again. */
+static void pick_few(struct ap_recompute_mix *mix)
+{
+	for (int sums = 0; sums < 2; sums++) {
+		const char **kind = mix->kind[sums];
+		size_t n = 0;
+
+		while (n < AP_MIX_KINDS && kind[n])
+			n++;
+		for (size_t k = 0, to = 0; k < n; k++)
+			if (k == 0 || k + 2 >= n)
+				mix->few[sums][to++] = kind[k];
+	}
+}
+
 /* The mixes that given kinds leave: of a language with lists, those of words of which each has all that
  * the ones before it mean; else those of the language with these kinds alone; and one of each text that is
  * in none of these. */
@@ -261,8 +277,11 @@ static void mix_given(struct ap_ctx *ctx, const char *const *kind, size_t n, str
 		if (listed || (said[0].rule != AP_KINDS_LIST && met[m]))
 			continue;
 		s->by_layer = s->by_layer && !strpbrk(kind[m], ":,");
-		mix[s->nmix++] = (struct ap_recompute_mix){{{kind[m]}, {kind[m]}}, AP_KINDS_UNIFORM};
+		mix[s->nmix++] = (struct ap_recompute_mix){.kind = {{kind[m]}, {kind[m]}},
+			.rule = AP_KINDS_UNIFORM};
 	}
+	for (size_t m = 0; m < s->nmix; m++)
+		pick_few(&mix[m]);
 	s->mix = mix;
 }
 
@@ -353,7 +372,10 @@ static void find_mixes(struct ap_ctx *ctx, const struct ap_inputs *in, bool free
 		}
 	}
 	for (size_t i = 0; i < nset; i++)
-		mix[s->nmix++] = (struct ap_recompute_mix){{{set[i]}, {set[i]}}, AP_KINDS_UNIFORM};
+		mix[s->nmix++] = (struct ap_recompute_mix){.kind = {{set[i]}, {set[i]}},
+			.rule = AP_KINDS_UNIFORM};
+	for (size_t m = 0; m < s->nmix; m++)
+		pick_few(&mix[m]);
 	s->mix = mix;
 }
 
@@ -377,7 +399,9 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 		.vpp = choices(ctx, set, AP_SET_pipeline_segments, set->pipeline_segments),
 		.micro_batches = choices(ctx, set, AP_SET_micro_batches, set->micro_batches),
 		.scheduler = schedulers(ctx, set),
-		.level = levels(ctx, set), .shard = shards(ctx, set)};
+		.level = levels(ctx, set), .shard = shards(ctx, set),
+		.regathers = choices(ctx, set, AP_SET_parallel_optimizer_comm_recompute,
+			set->parallel_optimizer_comm_recompute)};
 	s->block = blocks(ctx, in->machine, &s->nblock);
 	if (free)
 		s->language = ap_executor_language_free(ctx, s->language);
@@ -449,6 +473,9 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	if (p->level)
 		ap_points_give(ctx, out, AP_SET_optimizer_level,
 			ap_arena_printf(ctx->arena, "level%d", p->level));
+	ap_setting_unset(out, AP_SET_parallel_optimizer_comm_recompute);
+	if (p->regathers)
+		ap_points_give(ctx, out, AP_SET_parallel_optimizer_comm_recompute, "true");
 	ap_setting_unset(out, AP_SET_optimizer_weight_shard_size);
 	if (p->shard)
 		ap_points_give(ctx, out, AP_SET_optimizer_weight_shard_size, NUMBER(ctx, p->shard));
@@ -482,6 +509,7 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 	ap_setting_unset(&o, AP_SET_pipeline_interleave);
 	ap_setting_unset(&o, AP_SET_optimizer_level);
 	ap_setting_unset(&o, AP_SET_optimizer_weight_shard_size);
+	ap_setting_unset(&o, AP_SET_parallel_optimizer_comm_recompute);
 	ap_points_give(ctx, &o, AP_SET_pipeline_stages, "1");
 	ap_points_give(ctx, &o, AP_SET_pipeline_segments, "1");
 	ap_points_give(ctx, &o, AP_SET_pipeline_scheduler, "1f1b");
@@ -493,7 +521,8 @@ struct ap_settings ap_points_undecided(struct ap_ctx *ctx, const struct ap_setti
 
 static const enum ap_setting_id decided[] = {AP_SET_pipeline_stages, AP_SET_pipeline_segments,
 	AP_SET_pipeline_scheduler, AP_SET_micro_batches, AP_SET_recompute, AP_SET_enable_parallel_optimizer,
-	AP_SET_optimizer_level, AP_SET_optimizer_weight_shard_size, AP_SET_hybrid};
+	AP_SET_optimizer_level, AP_SET_optimizer_weight_shard_size, AP_SET_parallel_optimizer_comm_recompute,
+	AP_SET_hybrid};
 
 bool ap_points_decide(enum ap_setting_id id)
 {
@@ -618,6 +647,8 @@ const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *
 	ap_str_addf(&s, " recompute=%s", ap_points_recompute(space, p));
 	if (p->level)
 		ap_str_addf(&s, " level%d", p->level);
+	if (p->regathers)
+		ap_str_add(&s, " gathers=again");
 	if (p->shard)
 		ap_str_addf(&s, " shard=%" PRId64, p->shard);
 	return s.s;

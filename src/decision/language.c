@@ -9,16 +9,16 @@
 
 #define EITHER(...) {{__VA_ARGS__}, {__VA_ARGS__}}
 /* SelectiveAC, FullAC. */
-#define ALIKE {{EITHER("none"), AP_KINDS_UNIFORM}, {EITHER("products/2"), AP_KINDS_UNIFORM}, \
-	{EITHER("full"), AP_KINDS_UNIFORM}}
+#define UNIFORM(...) {.kind = EITHER(__VA_ARGS__), .rule = AP_KINDS_UNIFORM}
+#define ALIKE {UNIFORM("none"), UNIFORM("products/2"), UNIFORM("full")}
 /* Lists count from a part's first layer on, so each kind has all words of those before it: what saves the
  * most bytes in a second comes first. What a norm gives is gathered where sums are dealt, and again if that
  * is made again. */
-#define LISTS {{{ \
+#define LISTS {{.kind = { \
 	{"none", "activation", "layernorm+activation", "selective+layernorm+activation", "full"}, \
 	{"none", "activation", "selective+activation", "selective+communication+activation", \
-		"selective+communication+layernorm+activation", "full"}}, AP_KINDS_LIST}}
-#define BLOCK {{EITHER("none", "full"), AP_KINDS_UNIFORM}} /* modules: all or none */
+		"selective+communication+layernorm+activation", "full"}}, .rule = AP_KINDS_LIST}}
+#define BLOCK {UNIFORM("none", "full")} /* modules: all or none */
 /* By what they save in a second: the core of attention, where no kernel does so itself, and activation functions;
  * norms; queries, keys and values of low rank; feed-forward parts. Of these norms save the fewest bytes, and take
  * the least time, so each set stands with them and without. */
@@ -36,11 +36,13 @@
 
 /* GPipe is left out where 1F1B runs: it takes as long and holds more. */
 static const struct ap_executor_language languages[] = {
-	{"mindspore", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true, .fills = true},
-	{"mindspore-semi-auto", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .fills = true},
-	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true,
+	{"mindspore", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .sums = true,
 		.fills = true},
-	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true,
+	{"mindspore-semi-auto", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true,
+		.fills = true},
+	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true,
+		.uneven = true, .fills = true},
+	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .sums = true,
 		.fills = true},
 	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, SETS("activation"), .uneven = true, .sums = true,
 		.whole_rounds = true, .experts_by_sequence = true},
@@ -53,10 +55,10 @@ static const struct ap_executor_language languages[] = {
 		.whole_rounds = true},
 	/* mics_shard_size */
 	{"deepspeed", {"1f1b"}, ANY_LEVEL,
-		{{EITHER("none"), AP_KINDS_UNIFORM}, {EITHER("full"), AP_KINDS_UNIFORM}},
+		{UNIFORM("none"), UNIFORM("full")},
 		.groups = WEIGHTS, .groups_of_samples = true, .stage_levels = WHOLE | STATES,
 		.sequences_alone = true, .experts_whole = true},
-	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .uneven = true, .sums = true},
+	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .sums = true},
 };
 
 const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,

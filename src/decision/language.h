@@ -18,6 +18,10 @@ struct ap_recompute_mix {
 	const char *kind[2][AP_MIX_KINDS]; /* where sums are whole, and where they are dealt (sp): the least
 	                                      first, NULL-terminated unless full; in a list each means all
 	                                      that those before it mean */
+	const char *few[2][AP_MIX_KINDS]; /* those of them that may stand beside one another where weights are
+	                                     gathered again for what is computed again, likewise: layers
+	                                     differ in more figures then, and there are too many plans of many
+	                                     kinds; of a list */
 	enum ap_partition_kinds rule; /* of several */
 };
 
@@ -32,6 +36,8 @@ struct ap_executor_language {
 	unsigned groups; /* levels at which groups of ranks may each have all of a parameter, a bit each */
 	bool groups_of_samples; /* but not beside cp */
 	bool groups_of_dense; /* nor beside ep */
+	bool regathers; /* layers that compute something again may gather its dealt weights again for that, at
+	                   levels 1 and 2 */
 	bool sums_whole; /* gradients of a pipeline are dealt after its last micro-batch, at any level */
 	bool uneven; /* parts of a pipeline may have unequal numbers of layers, and none where the embedding
 	                or the head is; else layers divide evenly into stages, given ones as well */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "decision/space.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/vec.h"
 #include "pipeline/schedule.h"
@@ -63,7 +65,9 @@ static bool runs(const struct ap_decision_space *s, size_t row, const struct ap_
 
 const char *const *ap_decision_kinds(const struct ap_decision_space *s, const struct ap_decision_point *p)
 {
-	return s->mix[p->mix].kind[p->sp];
+	const struct ap_recompute_mix *mix = &s->mix[p->mix];
+
+	return p->regathers && mix->rule == AP_KINDS_LIST ? mix->few[p->sp] : mix->kind[p->sp];
 }
 
 int64_t ap_decision_dealt(const struct ap_decision_point *p)
@@ -104,6 +108,17 @@ static void each_group(const struct emitting *e, struct ap_decision_point *p)
 	p->shard = 0;
 }
 
+/* Is it open whether weights are gathered again, with kinds that are computed again at this point? */
+static bool may_regather(const struct ap_decision_space *s, const struct ap_decision_point *p)
+{
+	const char *const *kind = ap_decision_kinds(s, p);
+	bool again = false;
+
+	for (int k = 0; k < AP_MIX_KINDS && kind[k]; k++)
+		again |= (p->kind < 0 || p->kind == k) && strcmp(kind[k], "none") != 0;
+	return again && s->language->regathers && (p->level == 1 || p->level == 2);
+}
+
 static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_decision_space *s = e->s;
@@ -136,7 +151,8 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 						p->ep = eps.v[x];
 						p->etp = whole ? 1 : p->tp;
 						p->sp = sp;
-						if (p->kind >= 0 && !ap_decision_kinds(s, p)[p->kind])
+						if ((p->kind >= 0 && !ap_decision_kinds(s, p)[p->kind]) ||
+							(p->regathers && !s->regathers.n && !may_regather(s, p)))
 							continue;
 						if (!may_be(&s->etp, p->etp) || !may_be(&s->sp, sp) ||
 							(sp && !s->language->sums) ||
@@ -183,7 +199,11 @@ static void each_choice(const struct emitting *e, struct ap_decision_point *p)
 				!(s->language->stage_levels >> p->level & 1))
 				continue;
 			for (p->mix = 0; (size_t)p->mix < s->nmix; p->mix++)
-				each_kind(e, p);
+				for (int again = 0; again < 2; again++) {
+					p->regathers = again;
+					if (may_be(&s->regathers, again))
+						each_kind(e, p);
+				}
 		}
 	}
 }

@@ -22,6 +22,7 @@ struct ap_decision_space {
 	struct ap_choices pp, vpp, dp, tp, cp, ep, etp, sp, mbs, micro_batches;
 	struct ap_choices scheduler; /* rows of schedulers.def; n 0: those of the language */
 	struct ap_choices level; /* 0: nothing is dealt; 1 to 3; n 0: those of the language */
+	struct ap_choices regathers; /* 0 or 1; n 0: as the language can be told */
 	struct ap_choices shard; /* ranks that a parameter is dealt to, -1: all; n 0: see below */
 	size_t nblock;
 	const int64_t *block; /* [nblock] devices of a server, and of other blocks of links */
@@ -39,6 +40,7 @@ struct ap_decision_point {
 	int scheduler; /* row of schedulers.def */
 	int level;
 	int64_t shard; /* ranks that a parameter is dealt to; 0: all that hold the same */
+	bool regathers; /* what is computed again gathers its dealt weights again */
 	bool sums_whole; /* gradients are dealt after the last micro-batch, whatever the level */
 	int mix; /* index in the space's */
 	int kind; /* of all layers, of the mix; -1: any of them */
@@ -49,8 +51,8 @@ struct ap_decision_point {
 
 /*
  * Emits the points of a space, in the order in which equals are preferred: by stages, segments,
- * micro-batches, level, recomputation, then tp, cp, ep. dp * tp * cp * pp are the devices,
- * dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
+ * micro-batches, level, recomputation without gathers and with them, then tp, cp, ep. dp * tp * cp * pp are the
+ * devices, dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
  * Layers divide evenly into parts, unless stages are given; segments are as many as the scheduler takes.
  * Where parts may be uneven, neither has to divide, and parts may be more than layers by the two that have
  * embedding and head. What is decided layer by layer is a point without a kind, unless its layers can lie in
