@@ -107,13 +107,13 @@ def renamed(rng, file, to, shuffled):
 
 # ---- what executors can be told ----
 
-MODULES = ["none", "selective", "selective+layernorm", "selective+layernorm+mlp+moe", "full"]
 # In lists, where sums are whole and where they are dealt; MindSpore cannot be told of one of two products in a cell.
 LISTED = (["none", "activation", "layernorm+activation", "selective+layernorm+activation", "full"],
           ["none", "activation", "selective+activation", "selective+communication+activation",
            "selective+communication+layernorm+activation", "full"])
-KINDS = {"torchtitan": ["none", "products/2", "full"], "deepspeed": ["none", "full"], "megatron": MODULES,
-         "mindspeed": MODULES}
+KINDS = {"torchtitan": ["none", "products/2", "full"], "deepspeed": ["none", "full"]}
+ACTIVATION = {"megatron": "moe_act", "mindspeed": "activation"}
+GATHERS = ("mindspore", "mindformers", "generic")  # weights of what is computed again, once or again
 SHARED = ("mindspore", "mindformers", "torchtitan")  # a pipeline has as many micro-batches as stages
 ROUNDS = ("mindspeed", "megatron", "torchtitan")  # segments run in whole rounds
 VEE = ("torchtitan", "generic")
@@ -171,7 +171,17 @@ def groups(executor, degrees, level, server):
             yield ranks
 
 
-def kinds_of(executor, sums):
+def modules(executor, experts):
+    """Sets of modules that such a network has; where the core of attention is fused, selective means nothing."""
+    act = "+" + ACTIVATION[executor] if experts or executor == "mindspeed" else ""
+    part = "moe" if experts else "mlp"
+    return ["none", "layernorm", f"selective{act}", f"selective+layernorm{act}", f"selective+{part}",
+            f"selective+layernorm+{part}", "full"]
+
+
+def kinds_of(executor, sums, experts):
+    if executor in ACTIVATION:
+        return modules(executor, experts)
     if executor in KINDS:
         return KINDS[executor]
     return [k for k in LISTED[sums] if executor == "generic" or "selective" not in k]
@@ -179,7 +189,7 @@ def kinds_of(executor, sums):
 
 def words_of(executor, layers, batch, experts, devices, server):
     for degrees, m, scheduler in combinations(layers, batch, experts, devices, executor):
-        for kind, level in itertools.product(kinds_of(executor, degrees["sp"]),
+        for kind, level in itertools.product(kinds_of(executor, degrees["sp"], experts),
                                              LEVELS.get(executor, [0, 1, 2, 3])):
             if executor == "deepspeed" and degrees["pp"] > 1 and level > 1:
                 continue  # stages take ZeRO 0 or 1
@@ -191,26 +201,33 @@ def words_of(executor, layers, batch, experts, devices, server):
                     words += ["--enable-parallel-optimizer", "--optimizer-level", f"level{level}"]
                 if shard:
                     words += ["--optimizer-weight-shard-size", str(shard)]
-                told = {**degrees, "m": m, "scheduler": scheduler, "kind": kind, "level": level, "shard": shard}
+                told = {**degrees, "m": m, "scheduler": scheduler, "kind": kind, "level": level, "shard": shard,
+                        "gathers": "once"}
                 yield words, told
+                if executor in GATHERS and level in (1, 2) and kind != "none":
+                    yield [*words, "--parallel-optimizer-comm-recompute"], {**told, "gathers": "again"}
 
 
-def decided_of(joint):
+def decided_of(joint, executor, experts):
     """What was decided, with keys as above; None where it says more than these."""
+    known = kinds_of(executor, 0, experts) + kinds_of(executor, 1, experts)
     if "layers=" in joint["decided"] or re.search(r"recompute=\S*:", joint["decided"]):
         return None  # lists, which are no combination
-    got = {"ep": 1, "vpp": 1, "sp": 0, "level": 0, "shard": 0, "scheduler": "1f1b"}
+    got = {"ep": 1, "vpp": 1, "sp": 0, "level": 0, "shard": 0, "scheduler": "1f1b", "gathers": "once"}
     for word in joint["decided"].split():
         key, equals, value = word.partition("=")
         if not equals:
             got.update({"level": int(key[5:])} if key.startswith("level") else {"scheduler": key})
         elif key == "recompute":
-            value = "selective+layernorm" if value == "layernorm" else value  # the core of attention is fused
-            if value not in (*MODULES, *LISTED[0], *LISTED[1], "products/2"):
+            if executor in ACTIVATION and value not in known:
+                value = f"selective+{value}"
+            if value not in known:
                 return None  # some words mean nothing in this graph
             got["kind"] = value
         elif key == "layers":
             return None
+        elif key == "gathers":
+            got[key] = value
         elif value.isdigit():
             got[{"v": "vpp", "micro-batches": "m"}.get(key, key)] = int(value)
         else:
@@ -276,7 +293,7 @@ def look_at(rng, folder, number):
     bound = joint.get("least_hybrid_s", joint["step_bound_s"])
     if bound > least * (1 + SAME):
         fault(f"{what}: {' '.join(words)} takes {least}, below the bound {bound}")
-    told = decided_of(joint)
+    told = decided_of(joint, executor, experts)
     own = [p for t, p in known if t[1] == told]
     counts["matched"] += bool(own)
     counts["short"] += len(fits) < len(known)
