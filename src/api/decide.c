@@ -191,23 +191,27 @@ static void run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_lay
 	ap_workers_forget(workers);
 }
 
-/* Counts the verdicts, and takes the least of all bounds. */
-static void sum_up(struct ap_decision *out)
+/* Takes the least of all bounds, and counts the verdicts. Plans that an earlier trial has are not told twice. */
+static void sum_up(struct ap_decision *out, struct ap_decision_trial *trial)
 {
+	double best_s = out->best == AP_NONE ? INFINITY : trial[out->best].step_s;
+
 	out->bound_s = INFINITY;
 	out->complete = true;
 	for (uint32_t i = 0; i < out->n; i++) {
-		const struct ap_decision_trial *t = &out->trial[i];
+		struct ap_decision_trial *t = &trial[i];
 
-		out->count[t->verdict]++;
 		if (t->verdict == AP_DECISION_FITS && t->point.kind >= 0)
 			out->bound_s = fmin(out->bound_s, t->step_s);
 		else if (t->verdict == AP_DECISION_FITS || t->verdict == AP_DECISION_OPEN)
 			out->bound_s = fmin(out->bound_s, t->bound_s);
 		out->complete = out->complete && (t->step != AP_TRIAL_NEW || t->verdict != AP_DECISION_OPEN);
+		if (t->verdict == AP_DECISION_FITS && t->twin && i != out->best)
+			t->verdict = t->bound_s < best_s ? AP_DECISION_OPEN : AP_DECISION_BOUNDED;
+		out->count[t->verdict]++;
 	}
 	if (out->best != AP_NONE)
-		out->bound_s = fmin(out->bound_s, out->trial[out->best].step_s);
+		out->bound_s = fmin(out->bound_s, best_s);
 }
 
 /* Tells how far it is: the best step, the least that an open trial may reach, the share of trials that are
@@ -357,7 +361,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->best = rounds.best;
 	out->evaluated = spent.priced;
 	ap_ctx_progress(ctx, 0, -1, -1); /* the bound was of these combinations */
-	sum_up(out);
+	sum_up(out, list.trials.v);
 	if (out->best == AP_NONE && !told)
 		return no_plan(ctx, out);
 	return out->complete ? AP_OK : AP_STOPPED;

@@ -56,8 +56,8 @@ static void price(struct trying *t, const struct ap_decision_point *point, int64
 		ap_kin_tell_plan(ctx, &plan, point, &t->yield->told);
 }
 
-/* Would weights be gathered again, but for a plan in which no layer is of the last kind, which has them? That is
- * a plan of the point that gathers them once, too. */
+/* Would weights be gathered again, but for a plan in which no layer is of the last kind, which has them? The point
+ * that gathers them once has it, too. */
 static bool is_of_another(const struct trying *t, const struct ap_decision_point *p)
 {
 	const char *const *kind = ap_decision_kinds(t->c->space, p);
@@ -75,8 +75,7 @@ static bool price_dealt(struct trying *t, const struct ap_layer_problem *q,
 	struct ap_decision_point point = t->trial->point;
 
 	ap_layer_problem_say(t->ctx, q, plan, &point);
-	if (is_of_another(t, &point))
-		return true;
+	t->trial->twin = is_of_another(t, &point);
 	price(t, &point, excess);
 	if (t->trial->verdict == AP_DECISION_TOO_LARGE) {
 		t->trial->verdict = AP_DECISION_OPEN;

@@ -35,6 +35,7 @@ struct ap_decision_trial {
 	double bound_s; /* no plan of the point has a shorter step; 0: not known */
 	double step_s; /* simulated; 0: was not */
 	int64_t memory_bytes; /* of the fullest stage; 0: not known */
+	bool twin; /* its plan is one of an earlier trial, too */
 	int32_t by; /* TOO_LARGE, REFUSED: the trial that shows it, itself or another; -1: none */
 	const char *why; /* REFUSED */
 };

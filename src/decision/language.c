@@ -70,6 +70,7 @@ const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,
 	l->route = own->route;
 	memcpy(l->modules, own->modules, sizeof l->modules);
 	l->sums_whole = own->sums_whole;
+	l->regathers = own->regathers;
 	return l;
 }
 
