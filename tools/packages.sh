@@ -3,7 +3,7 @@
 # shellcheck shell=sh disable=SC2034 # the lists are for those who source this
 
 packages_build="gcc libc6-dev meson ninja-build pkgconf libcjson-dev libgraphviz-dev nettle-dev
-  libprotobuf-c-dev protobuf-c-compiler libglpk-dev libyaml-dev"
+  libprotobuf-c-dev protobuf-c-compiler libglpk-dev libyaml-dev libexpat1-dev"
 packages_demo="$packages_build graphviz"
 packages_test="$packages_demo check clang fish fonts-dejavu-core fonts-dejavu-extra git mandoc mypy
   protobuf-compiler python3 python3-jsonschema python3-numpy python3-yaml shellcheck valgrind zsh"

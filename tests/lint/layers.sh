@@ -47,6 +47,7 @@ cages='
 cJSON.h src/base/json.c
 nettle/base16.h src/base/sha256.c
 nettle/sha2.h src/base/sha256.c
+expat.h src/base/xml.c
 yaml.h src/base/yaml_read.c
 glpk.h src/ilp/glpk_main.c
 graphviz/cgraph.h src/draw/dot.c
