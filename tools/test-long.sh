@@ -17,7 +17,7 @@ packages_need $packages_long
 
 mutants=${AP_MUTANTS:-2000} # of each file
 fuzz_runs=${AP_FUZZ_RUNS:-1000000}
-fuzz_targets='chip ckpt config dump graph launch log measured model pipeline plan problem rank_table'
+fuzz_targets='chip ckpt config dump graph hosts launch log measured model pipeline plan problem rank_table server'
 passed=0
 failed=0
 
@@ -156,7 +156,9 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
     samples=
     case $name in
     dump) samples=$PWD/tests/dumps ;;
+    hosts) samples=$PWD/tests/topologies/hosts ;;
     rank_table) samples=$PWD/tests/bad/rank_table ;;
+    server) samples=$PWD/tests/topologies/servers ;;
     esac
     single "fuzz_$name is built" ninja -C build-fuzz "tests/fuzz/fuzz_$name"
     # shellcheck disable=SC2086 # none, or one word

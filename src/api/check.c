@@ -8,6 +8,7 @@
 #include "api/bundle.h"
 #include "api/config.h"
 #include "api/files.h"
+#include "api/machine_file.h"
 #include "api/model.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -59,6 +60,54 @@ static enum ap_status check_rank_table(struct ap_ctx *ctx, const struct ap_setti
 		ap_str_addf(what, ", super pods %" PRIu32, topo->pod.n);
 	if (topo->cluster.n)
 		ap_str_addf(what, ", clusters %" PRIu32, topo->cluster.n);
+	return AP_OK;
+}
+
+static enum ap_status check_hosts(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_machine_file machine;
+	const struct ap_topo *topo;
+	uint32_t untold = 0;
+
+	(void)set;
+	AP_TRY(ap_machine_file_read(ctx, &file->in, &machine));
+	for (uint32_t i = 0; i < machine.hosts->n; i++)
+		untold += !machine.hosts->slots[i];
+	if (untold) {
+		ap_str_addf(what, "servers %" PRIu32 ", devices not said", machine.hosts->n);
+		return AP_OK;
+	}
+	AP_TRY(ap_machine_file_topo(ctx, &machine, 0, 0, &topo));
+	ap_str_addf(what, "devices %" PRIu32 ", servers %" PRIu32, topo->ndev, topo->nserver);
+	return AP_OK;
+}
+
+/* With the levels that the chip which it names gets. */
+static enum ap_status check_server(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	struct ap_machine_file machine;
+	const struct ap_server *server;
+	const struct ap_chip *chip;
+	const char *name;
+
+	(void)set;
+	AP_TRY(ap_machine_file_read(ctx, &file->in, &machine));
+	server = machine.server;
+	ap_str_addf(what, "%s, devices %" PRIu32, server->form, server->ndev);
+	if (server->ncard)
+		ap_str_addf(what, ", network cards %" PRIu32, server->ncard);
+	AP_TRY(ap_server_profile(ctx, server, &name));
+	if (!*name) {
+		ap_str_add(what, ", chip not said");
+		return AP_OK;
+	}
+	AP_TRY(ap_chip_get(ctx, name, &chip));
+	AP_TRY(ap_server_chip(ctx, server, chip, &chip));
+	ap_str_addf(what, ", chip %s, links", chip->name);
+	for (int l = 0; l < chip->nlevel && chip->level[l].within == AP_WITHIN_SERVER; l++)
+		ap_str_addf(what, "%s %s", l ? "," : "", chip->level[l].name);
 	return AP_OK;
 }
 
@@ -248,6 +297,8 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_CONFIG] = check_config,
 	[AP_KIND_GROUPS] = check_groups,
 	[AP_KIND_DUMP] = check_dump,
+	[AP_KIND_HOSTS] = check_hosts,
+	[AP_KIND_SERVER] = check_server,
 };
 
 typedef enum ap_status form_fn(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/files.h"
+#include "api/machine_file.h"
 #include "api/model.h"
 #include "api/request.h"
 #include "api/stage_files.h"
@@ -114,6 +115,35 @@ static enum ap_status convert_rank_table(struct ap_writing *to, const struct ap_
 	return AP_OK;
 }
 
+/* Makes a rank table of what says servers, and says what such a table cannot hold. */
+static enum ap_status convert_machine(struct ap_writing *to, const struct ap_known *file, const char *path)
+{
+	const struct ap_where where = {.file = file->in.path};
+	const struct ap_settings *set = to->set;
+	struct ap_machine_file machine;
+	const struct ap_topo *made;
+	struct ap_output_sink sink;
+	struct ap_topo topo;
+
+	AP_TRY(ap_machine_file_read(to->ctx, &file->in, &machine));
+	AP_TRY(ap_machine_file_topo(to->ctx, &machine, set->device_num, set->devices_per_server, &made));
+	topo = *made;
+	if (machine.server) {
+		AP_TRY(ap_server_profile(to->ctx, machine.server, &topo.chip_info));
+		AP_TRY(ap_diag_add(to->ctx->diag, AP_WARNING, AP_OK, &where, "convert-lost",
+			"a rank table does not say how devices are linked; --topology %s beside it does",
+			file->in.path));
+	} else if (set->device_num && set->device_num != topo.ndev) {
+		return ap_diag_add(to->ctx->diag, AP_ERROR, AP_USAGE, &where, NULL,
+			"has %" PRIu32 " slots; --device-num says %" PRId64, topo.ndev, set->device_num);
+	}
+	topo.name = ap_file_base(file->in.path);
+	AP_TRY(ap_topo_write_losses(to->ctx, NULL, &topo));
+	AP_TRY(ap_out_open(to, path, &sink));
+	ap_topo_write(&topo, ap_output_write_fn, &sink);
+	return AP_OK;
+}
+
 static enum ap_status convert_file(struct ap_writing *to, const struct job *job)
 {
 	struct ap_known file;
@@ -121,13 +151,17 @@ static enum ap_status convert_file(struct ap_writing *to, const struct job *job)
 
 	AP_TRY(ap_kind_read(to->ctx, to->set, job->from[0], &file));
 	ap_ctx_phase(to->ctx, "converting");
-	if (file.kind == AP_KIND_RANK_TABLE)
-		return job->into_folder ? ap_path_fault(to->ctx, AP_USAGE, job->into,
-			"is a folder; expected the name of a file")
-			: convert_rank_table(to, &file, job->into);
+	if (file.kind == AP_KIND_RANK_TABLE || file.kind == AP_KIND_HOSTS || file.kind == AP_KIND_SERVER) {
+		if (job->into_folder)
+			return ap_path_fault(to->ctx, AP_USAGE, job->into,
+				"is a folder; expected the name of a file");
+		return file.kind == AP_KIND_RANK_TABLE ? convert_rank_table(to, &file, job->into)
+			: convert_machine(to, &file, job->into);
+	}
 	if (file.kind != AP_KIND_STRATEGY)
 		return ap_path_fault(to->ctx, AP_MEANING, file.in.path, ap_arena_printf(to->ctx->arena,
-			"is %s; expected a strategy checkpoint or a rank table",
+			"is %s; expected a strategy checkpoint, a rank table, a hostfile or a "
+			"description of a server",
 			ap_kind_text(file.kind)));
 	AP_TRY(ap_ckpt_read(to->ctx, file.in.path, file.in.text, file.in.len, file.json, &ckpt));
 	return write_strategy(to, job, &ckpt, file.json);

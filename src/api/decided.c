@@ -156,7 +156,7 @@ static enum ap_status none_has(struct ap_ctx *ctx, const struct ap_decided *all,
 				.file = all->src[i].table_path}, "plan", "%s: %s", chip, all->why[i]);
 		else
 			(void)ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan", "%" PRId64 " x %s: %s",
-				o->device_num, chip, all->why[i]);
+				ap_sources_devices(o, &all->src[i]), chip, all->why[i]);
 	}
 	return ap_diag_add(ctx->diag, AP_ERROR, first, NULL, "plan",
 		"on none of these %zu machines there is a plan that fits", all->n);
@@ -397,8 +397,9 @@ static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, stru
 		const struct ap_topo *table = all->src[i].table;
 		const struct ap_decision_trial *best = d->best == AP_NONE ? NULL : &d->trial[d->best];
 
-		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices : table ? table->ndev
-			: set->device_num, .chip = best ? d->chip->name : set->chip ? set->chip
+		row[i] = (struct ap_plan_machine){.devices = best ? d->space.devices
+			: ap_sources_devices(set, &all->src[i]), .chip = best ? d->chip->name
+			: set->chip ? set->chip
 			: table ? table->chip_info : "", .table = table ? all->src[i].table_path : NULL,
 			.taken = i == all->taken, .why = all->why[i]};
 		if (!best)

@@ -125,6 +125,8 @@ static const struct {
 	[AP_KIND_CELLS] = {NULL, {NULL}, "stages or segments of cells", is_cells},
 	[AP_KIND_GROUPS] = {NULL, {NULL}, "a group file"},
 	[AP_KIND_DUMP] = {NULL, {NULL}, "a graph dump of MindSpore"},
+	[AP_KIND_HOSTS] = {NULL, {NULL}, "a hostfile"},
+	[AP_KIND_SERVER] = {NULL, {NULL}, "a description of a server"},
 };
 
 const char *ap_kind_text(enum ap_file_kind k)
@@ -225,6 +227,17 @@ enum ap_status ap_kind_read(struct ap_ctx *ctx, const struct ap_settings *set, c
 		return AP_OK;
 	}
 	if (!ap_input_is_json(&out->in) && !ap_path_is_json(path)) {
+		switch (ap_foreign_machine(ctx, out->in.text, out->in.len)) {
+		case AP_TEXT_NCCL_XML:
+		case AP_TEXT_LINK_MATRIX:
+			out->kind = AP_KIND_SERVER;
+			return AP_OK;
+		case AP_TEXT_HOSTS:
+			out->kind = AP_KIND_HOSTS;
+			return AP_OK;
+		case AP_TEXT_OTHER:
+			break;
+		}
 		AP_TRY(check_foreign(ctx, &out->in));
 		if (ap_groups_look_like(out->in.text, out->in.len))
 			out->kind = AP_KIND_GROUPS;

@@ -60,13 +60,15 @@ enum ap_file_kind {
 	AP_KIND_CELLS, /* a document that is nothing else */
 	AP_KIND_GROUPS,
 	AP_KIND_DUMP,
+	AP_KIND_HOSTS,
+	AP_KIND_SERVER,
 	AP_KIND_COUNT
 };
 
 struct ap_known {
 	struct ap_input in;
 	enum ap_file_kind kind;
-	struct ap_json *doc; /* NULL for a strategy checkpoint, a group file or a dump */
+	struct ap_json *doc; /* NULL for a strategy checkpoint, and for what is no JSON */
 	bool json; /* a strategy checkpoint in JSON form */
 };
 
@@ -80,8 +82,9 @@ const char *ap_kind_text(enum ap_file_kind k);
 enum ap_file_kind ap_kind_of(const struct ap_jv *root);
 
 /* Reads a file and detects its kind by "schema", else by keys that only one kind has, or by their
- * values. A file that is not JSON, in content or name, is a dump, a group file or else a strategy
- * checkpoint. Checks the syntax of the kind. AP_MEANING for JSON of an unknown kind. */
+ * values. A file that is not JSON, in content or name, is a dump, a list of hosts, a description of a
+ * server, a group file or else a strategy checkpoint. Checks the syntax of the kind. AP_MEANING for JSON
+ * of an unknown kind. */
 enum ap_status ap_kind_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_known *out);
 

@@ -78,7 +78,7 @@ static enum verdict prove_it(struct ap_ctx *ctx, struct ap_inputs *in, int64_t *
 static struct allowance price_of(const struct ap_settings *o, const struct ap_sources *src,
 	uint32_t operators)
 {
-	double devices = o->device_num ? (double)o->device_num : src->table ? src->table->ndev : 1;
+	double devices = fmax(1, (double)ap_sources_devices(o, src));
 	double passes = (double)o->pipeline_stages * (double)o->micro_batches *
 		(o->pipeline_segments > 1 ? (double)o->pipeline_segments : 1);
 	double steps = TRIAL_STEPS + operators * (double)OPERATOR_STEPS + devices * DEVICE_STEPS +

@@ -7,6 +7,7 @@
 
 #include "api/keep.h"
 #include "api/launch.h"
+#include "api/machine_file.h"
 #include "api/model.h"
 #include "api/rules.h"
 #include "api/settle.h"
@@ -27,7 +28,6 @@
 #include "graph/kernel_times.h"
 #include "hw/hccl.h"
 #include "hw/link_curve.h"
-#include "hw/rank_table.h"
 #include "pipeline/stages.h"
 #include "route/semi_auto.h"
 #include "shard/arrival.h"
@@ -213,16 +213,77 @@ static enum ap_status read_stage_config(struct ap_ctx *ctx, const struct ap_sett
 	return ap_input_json(ctx, &in, 0, out);
 }
 
-static enum ap_status read_table(struct ap_ctx *ctx, const struct ap_settings *set,
+/* A file of a machine says its ranks or one of its servers; two files one each, or the same twice. What a
+ * site says yields. */
+static enum ap_status read_machine(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_input *named, struct ap_machine_file *ranks, struct ap_machine_file *server,
+	struct ap_sources *out)
+{
+	struct ap_machine_file file, *to;
+	struct ap_input in;
+
+	AP_TRY(read_named(ctx, set, named, &in));
+	AP_TRY(ap_machine_file_read(ctx, &in, &file));
+	to = file.server ? server : ranks;
+	if (to->sha256 && set->origin[AP_SET_topology] == AP_FROM_SITE)
+		return AP_OK;
+	if (to->sha256 && strcmp(to->sha256, file.sha256) != 0)
+		return FAULT(ctx, "%s and %s both say %s; expected one of them",
+			file.server ? out->server_path : out->table_path, in.path,
+			file.server ? "how the devices of a server are linked" : "which devices there are");
+	if (!to->sha256)
+		*(file.server ? &out->server_path : &out->table_path) = named->path;
+	*to = file;
+	return AP_OK;
+}
+
+/* Devices of hosts whose file does not say how many each has. */
+static int64_t host_devices(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_server *server)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	const struct ap_chip *chip;
+
+	if (set->devices_per_server || server)
+		return set->devices_per_server ? set->devices_per_server : server->ndev;
+	return set->chip && ap_chip_get(&quiet, set->chip, &chip) == AP_OK ? chip->server_devices : 0;
+}
+
+static enum ap_status read_machines(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_input *named, struct ap_sources *out)
 {
-	struct ap_input in;
-	struct ap_json *doc;
+	struct ap_machine_file ranks = {0}, server = {0};
+	int64_t each;
 
-	out->table_path = named->path;
-	AP_TRY(read_named(ctx, set, named, &in));
-	AP_TRY(ap_input_json(ctx, &in, AP_JSON_TRAILING_COMMA, &doc));
-	return ap_topo_load(ctx, doc, ap_input_sha256(ctx, &in), &out->table);
+	out->table = NULL;
+	out->server = NULL;
+	if (named->path)
+		AP_TRY(read_machine(ctx, set, named, &ranks, &server, out));
+	if (set->topology)
+		AP_TRY(read_machine(ctx, set, &(struct ap_input){.path = set->topology}, &ranks,
+			&server, out));
+	out->server = server.server;
+	if (!ranks.sha256)
+		return AP_OK;
+	AP_TRY(ap_machine_file_topo(ctx, &ranks, 0, ranks.hosts ? host_devices(ctx, set, out->server) : 0,
+		&out->table));
+	for (uint32_t s = 0; s < out->table->nserver && out->server; s++) {
+		each = 0;
+		for (uint32_t r = out->table->first[s]; r != AP_NONE; r = out->table->place[r].next)
+			each++;
+		if (each > out->server->ndev)
+			return FAULT(ctx, "%s has %" PRId64 " devices on server %s, but %s describes a "
+				"server of %" PRIu32, out->table_path, each,
+				ap_diag_name(ctx->diag, out->table->server[s]), out->server_path,
+				out->server->ndev);
+	}
+	return AP_OK;
+}
+
+int64_t ap_sources_devices(const struct ap_settings *set, const struct ap_sources *src)
+{
+	return set->device_num ? set->device_num : src->table ? src->table->ndev
+		: src->server ? src->server->ndev : 0;
 }
 
 enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -235,7 +296,7 @@ enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set
 	if (named->graph.text || !says_network(set, named->graph.path))
 		AP_TRY(compare_launch(ctx, set, out->graph));
 	ap_ctx_phase(ctx, "reading the machine");
-	return named->table.path ? read_table(ctx, set, &named->table, out) : AP_OK;
+	return read_machines(ctx, set, &named->table, out);
 }
 
 enum ap_status ap_sources_table(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
@@ -243,20 +304,23 @@ enum ap_status ap_sources_table(struct ap_ctx *ctx, const struct ap_settings *se
 {
 	const struct ap_input named = {.path = path};
 
-	return read_table(ctx, set, &named, io);
+	return read_machines(ctx, set, &named, io);
 }
 
-/* Makes the machine for --device-num. Servers and super pods are as the options say, else the
- * chip's if they divide. */
+/* Makes the machine for --device-num, or of one server that a file describes. Servers and super pods are as
+ * the options say, else the chip's if they divide. */
 static enum ap_status make_topo(struct ap_ctx *ctx, const struct ap_settings *set,
-	const struct ap_chip *chip, const struct ap_topo **out)
+	const struct ap_sources *src, const struct ap_chip *chip, const struct ap_topo **out)
 {
 	int64_t server = set->devices_per_server ? set->devices_per_server : chip->server_devices;
 	int64_t pod = set->devices_per_pod;
 
+	if (src->server && server > src->server->ndev)
+		return FAULT(ctx, "--devices-per-server says %" PRId64 ", but %s describes a server of "
+			"%" PRIu32, server, src->server_path, src->server->ndev);
 	if (!pod && chip->pod_devices % server == 0)
 		pod = chip->pod_devices;
-	AP_TRY(ap_topo_make(ctx, set->device_num, server, out));
+	AP_TRY(ap_topo_make(ctx, ap_sources_devices(set, src), server, out));
 	return pod ? ap_topo_make_pods(ctx, *out, pod, out) : AP_OK;
 }
 
@@ -279,31 +343,46 @@ static enum ap_status no_chip(struct ap_ctx *ctx, const char *chip_info)
 static enum ap_status measure_links(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_chip **chip)
 {
-	struct ap_ctx own = ap_diag_apart(ctx); /* what is said once is not said again of the same inputs */
 	struct ap_link_curves curves;
 	struct ap_input in;
-	enum ap_status st;
 
 	if (!set->link_curve)
 		return AP_OK;
 	AP_TRY(ap_input_read(ctx, set, set->link_curve, &in));
 	AP_TRY(ap_link_curves_read(ctx, in.path, in.text, in.len, &curves));
-	st = ap_link_curves_chip(&own, &curves, *chip, chip);
-	ap_diag_pass_on(ctx->diag, own.diag);
-	return st;
+	return ap_link_curves_chip(ctx, &curves, *chip, chip);
+}
+
+static enum ap_status find_chip(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_chip **out)
+{
+	const char *chip_info = src->table ? src->table->chip_info : "", *named = "";
+	bool from_site = set->origin[AP_SET_chip] == AP_FROM_SITE;
+
+	*out = NULL;
+	if (*chip_info && (!set->chip || from_site))
+		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
+	else if (src->server && (!set->chip || (from_site && *src->server->chip)))
+		AP_TRY(ap_server_profile(ctx, src->server, &named));
+	if (*named)
+		AP_TRY(ap_chip_get(ctx, named, out));
+	if (!*out && set->chip)
+		AP_TRY(ap_chip_get(ctx, set->chip, out));
+	if (!*out)
+		return no_chip(ctx, chip_info);
+	if (src->server)
+		AP_TRY(ap_server_chip(ctx, src->server, *out, out));
+	return measure_links(ctx, set, out);
 }
 
 enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_chip **out)
 {
-	const char *chip_info = src->table ? src->table->chip_info : "";
+	struct ap_ctx own = ap_diag_apart(ctx); /* what is said once is not said again of the same inputs */
+	enum ap_status st = find_chip(&own, set, src, out);
 
-	*out = NULL;
-	if (*chip_info && (!set->chip || set->origin[AP_SET_chip] == AP_FROM_SITE))
-		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
-	if (!*out && set->chip)
-		AP_TRY(ap_chip_get(ctx, set->chip, out));
-	return *out ? measure_links(ctx, set, out) : no_chip(ctx, chip_info);
+	ap_diag_pass_on(ctx->diag, own.diag);
+	return st;
 }
 
 /* The profile that the settings name, or that of the executor, of the year that they name ("@2022"). */
@@ -334,12 +413,12 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 	if (in->topo && set->device_num && set->device_num != in->topo->ndev)
 		return FAULT(ctx, "--device-num says %" PRId64 ", but the rank table %s holds %" PRIu32
 			" devices", set->device_num, src->table_path, in->topo->ndev);
-	if (!in->topo && !set->device_num)
+	if (!in->topo && !set->device_num && !src->server)
 		return FAULT(ctx, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
 			"use --device-num");
 	AP_TRY(ap_input_chip(ctx, set, src, &in->chip));
 	if (!in->topo)
-		AP_TRY(make_topo(ctx, set, in->chip, &in->topo));
+		AP_TRY(make_topo(ctx, set, src, in->chip, &in->topo));
 	AP_TRY(ap_settings_fit_devices(ctx, set, in->topo->ndev));
 	AP_TRY(ap_hccl_check(ctx, in->topo, in->chip->hccl, !set->hccl_rules));
 	AP_TRY(input_software(ctx, set, &software));
@@ -399,8 +478,10 @@ static void echo_settings(struct ap_ctx *ctx, const struct ap_settings *set, uns
 	uint32_t n = 0;
 
 	o.device_num = in->topo->ndev;
-	if (strcmp(in->topo->form, "given") != 0)
-		o.devices_per_server = o.devices_per_pod = 0;
+	if (strcmp(in->topo->form, "given") != 0) {
+		o.devices_per_server = strcmp(in->topo->form, "hostfile") ? 0 : o.devices_per_server;
+		o.devices_per_pod = 0;
+	}
 	else if (!o.devices_per_server)
 		o.devices_per_server = in->chip->server_devices;
 	if (in->topo->pod.n && !o.devices_per_pod && strcmp(in->topo->form, "given") == 0)
@@ -843,6 +924,8 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 		.prune = o.prune,
 		.certify = o.certify,
 	};
+	if (src->server)
+		o.topology = src->server_path;
 	echo_settings(ctx, &o, use, out);
 	return ap_diag_status(ctx->diag);
 }

@@ -8,6 +8,7 @@
 #include "api/files.h"
 #include "drive/drive.h"
 #include "hw/machine.h"
+#include "hw/server.h"
 #include "hybrid/hybrid.h"
 #include "pipeline/stages.h"
 
@@ -24,8 +25,10 @@ struct ap_sources {
 	const char *sha256; /* of the graph */
 	const char *source, *source_sha256; /* what it was made of; NULL: nothing */
 	const struct ap_decoder *decoder; /* the network that it was made from; NULL: not known */
-	const struct ap_topo *table; /* NULL if there is no rank table */
+	const struct ap_topo *table; /* of a rank table or a list of hosts; NULL if there is none */
 	const char *table_path;
+	const struct ap_server *server; /* as its tools describe each server; NULL: not said */
+	const char *server_path;
 	struct ap_json *stage_config; /* NULL if there is none */
 	struct ap_input strategy;
 	const struct ap_graph *ready; /* made of graph before, under the same batch and phase; NULL: no */
@@ -37,9 +40,12 @@ struct ap_sources {
 enum ap_status ap_sources_read(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_named *named, struct ap_sources *out);
 
-/* The same graph on the machine of another rank table. */
+/* The same graph on the machine of another file. */
 enum ap_status ap_sources_table(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_sources *io);
+
+/* Devices of the machine, as settings or files say; 0: neither does. */
+int64_t ap_sources_devices(const struct ap_settings *set, const struct ap_sources *src);
 
 /* Do samples of the batch meet in a statistic, so that micro-batches would change what the graph computes? */
 bool ap_sources_mix_batch(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src);
@@ -102,7 +108,7 @@ const char *ap_settings_giver(struct ap_ctx *ctx, const struct ap_settings *set)
 enum ap_status ap_input_graph(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_graph **out);
 
-/* The chip named by the settings or the rank table. */
+/* The chip named by the settings, the rank table or the server, with links as files say. */
 enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_chip **out);
 

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/foreign.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/num.h"
 #include "base/str.h"
 #include "base/vec.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
-#define MACHINE "which devices there are, a rank table in JSON says, and how they are linked, a chip " \
-	"profile (--chip)"
+#define MACHINE "it is read as RANK_TABLE and by --topology"
 #define JSON "every input is JSON, but strategy checkpoints and dumps"
 
 /* A line without indent and line end. */
@@ -76,29 +73,63 @@ static const char *root_of(struct ap_ctx *ctx, const char *s, const char *end)
 	return NULL;
 }
 
+static const char *see_nccl(struct ap_ctx *ctx, const char *text, const char *end)
+{
+	const char *root = root_of(ctx, text + span(text, end, " \t\r\n"), end);
+
+	if (!root || (strcmp(root, "system") && strcmp(root, "graphs")))
+		return NULL;
+	return ap_arena_printf(ctx->arena, "is XML of NCCL (<%s>), which describes a server; " MACHINE, root);
+}
+
 static const char *see_xml(struct ap_ctx *ctx, const char *text, const char *end)
 {
-	const char *s = text + span(text, end, " \t\r\n"), *root = root_of(ctx, s, end);
+	const char *root = root_of(ctx, text + span(text, end, " \t\r\n"), end);
 
 	if (!root)
 		return NULL;
-	if (!strcmp(root, "system") || strstr(root, "topo"))
-		return ap_arena_printf(ctx->arena, "is XML, a topology of links (<%s>); " MACHINE, root);
+	if (strstr(root, "topo"))
+		return ap_arena_printf(ctx->arena, "is XML, a topology (<%s>), but not NCCL's; "
+			"expected what NCCL writes with NCCL_TOPO_DUMP_FILE, or a rank "
+			"table", root);
 	return ap_arena_printf(ctx->arena, "is XML (<%s>); " JSON, root);
 }
 
-/* Recognizes a matrix of devices, printed by nvidia-smi topo -m or npu-smi info -t topo. */
+/* Skips blanks, and what colours text on a terminal (ESC [ .. m). */
+static const char *skip_colour(const char *s, const char *end)
+{
+	for (;;) {
+		s += span(s, end, " \t");
+		if (s == end || *s != '\x1b')
+			return s;
+		s += 1 + span(s + 1, end, "[;" DIGITS);
+		s += s < end;
+	}
+}
+
+/* Recognizes the head of a matrix of devices, printed by nvidia-smi topo -m or npu-smi info -t topo,
+ * which may stand below other output: "GPU0 GPU1", "GPU0 CPU Affinity". */
 static const char *see_matrix(struct ap_ctx *ctx, const char *text, const char *end)
 {
+	static const char *const kinds[] = {"GPU", "NPU"};
 	const char *at = text;
 	struct line l;
 
 	(void)ctx;
 	while (next_line(&at, end, "", &l)) {
-		if (!begins(l.s, l.len, "GPU0") && !begins(l.s, l.len, "NPU0"))
-			return NULL;
-		if (l.len > 4 && (l.s[4] == ' ' || l.s[4] == '\t'))
-			return "is a matrix of links, as nvidia-smi topo and npu-smi print it; " MACHINE;
+		const char *stop = l.s + l.len, *s = skip_colour(l.s, stop), *next;
+
+		for (size_t i = 0; i < AP_COUNT(kinds); i++) {
+			if (!begins(s, (size_t)(stop - s), kinds[i]) || s + 3 == stop || s[3] != '0')
+				continue;
+			next = skip_colour(s + 4, stop);
+			if (next > s + 4 && (begins(next, (size_t)(stop - next), kinds[i]) ||
+				begins(next, (size_t)(stop - next), "CPU") ||
+				begins(next, (size_t)(stop - next), "NIC") ||
+				begins(next, (size_t)(stop - next), "mlx")))
+				return "is a matrix of links, as nvidia-smi topo and npu-smi print it, "
+					"which describes a server; " MACHINE;
+		}
 	}
 	return NULL;
 }
@@ -145,72 +176,58 @@ static const char *see_ini(struct ap_ctx *ctx, const char *text, const char *end
 		", settings of --config too" : NULL;
 }
 
-/* Summary of a hostfile. */
-struct hosts {
-	int64_t n, slots; /* slots: per host; 0: unknown, -1: they differ */
-	bool told; /* some slots are given */
-};
-
-/* Reads "node1 slots=8 max_slots=8", "node1:8" or "node1"; false for anything else. */
-static bool read_host(const struct line *l, struct hosts *h)
+/* Recognizes a line of a list of hosts: "node1 slots=8 max_slots=8", "node1:8", "node[01-16],login", the
+ * numbers of slots "8(x15),4", and what env prints of Slurm. *told: it has slots. */
+static bool is_hosts(const struct line *l, bool *told)
 {
 	const char *end = l->s + l->len, *s = l->s;
-	size_t name = span(s, end, LETTERS DIGITS "_.-[],");
-	int64_t slots = 0;
-	char digits[16] = "";
-	size_t n;
+	size_t name = span(s, end, LETTERS DIGITS "_.-[],*");
+	bool slurm = begins(s, l->len, "SLURM_") || begins(s, l->len, "export SLURM_");
 
+	*told = slurm || (name && span(s, end, DIGITS "(x),") == l->len);
+	if (*told)
+		return !slurm || memchr(s, '=', l->len);
 	s += name;
 	if (!name || (s < end && *s == '=') || !span(l->s, end, LETTERS DIGITS))
 		return false;
-	if (s < end && *s == ':') {
-		n = span(++s, end, DIGITS);
-		memcpy(digits, s, n < 9 ? n : 0);
-		s += n;
-		if (!ap_parse_int(digits, 1, INT32_MAX, &slots))
+	while (s < end && *s == ':') { /* and further hosts behind a comma */
+		size_t n = span(s + 1, end, DIGITS);
+
+		if (!n)
 			return false;
+		s += 1 + n;
+		*told = true;
+		if (s < end && *s == ',')
+			s += span(s, end, LETTERS DIGITS "_.-[],*");
 	}
-	for (s += span(s, end, " \t"); s < end; s += span(s, end, " \t")) {
+	for (s += span(s, end, " \t"); s < end && *s != '#'; s += span(s, end, " \t")) {
 		size_t key = span(s, end, LETTERS "_-");
 
 		if (!key || s + key == end || s[key] != '=')
 			return false;
-		n = span(s + key + 1, end, DIGITS);
-		if (begins(s, (size_t)(end - s), "slots=") && n < sizeof digits) {
-			memcpy(digits, s + key + 1, n);
-			digits[n] = '\0';
-			if (!ap_parse_int(digits, 1, INT32_MAX, &slots))
-				return false;
-		}
+		*told |= begins(s, (size_t)(end - s), "slots=");
 		while (s < end && *s != ' ' && *s != '\t')
 			s++;
 	}
-	h->told |= slots > 0;
-	h->slots = !h->n || h->slots == slots ? slots : -1;
-	h->n++;
 	return true;
 }
 
 static const char *see_hosts(struct ap_ctx *ctx, const char *text, const char *end)
 {
-	static const char is[] = "is a hostfile, of MPI, DeepSpeed or Megatron, which names no devices; "
-		"expected a rank table in JSON";
-	struct hosts h = {0};
 	const char *at = text;
-	bool numbered = true;
+	bool any = false, told = false, numbered = true, line;
 	struct line l;
 
+	(void)ctx;
 	while (next_line(&at, end, "#", &l)) {
-		if (!read_host(&l, &h))
+		if (!is_hosts(&l, &line))
 			return NULL;
+		any = true;
+		told |= line;
 		numbered &= span(l.s, l.s + l.len, LETTERS "_-") < l.len; /* a lone word is no host */
 	}
-	if (!h.n || (!h.told && !numbered))
-		return NULL;
-	if (h.slots > 0)
-		return ap_arena_printf(ctx->arena, "%s, or --device-num %" PRId64
-			" --devices-per-server %" PRId64 " in its place", is, h.n * h.slots, h.slots);
-	return ap_arena_printf(ctx->arena, "%s, or --device-num and --devices-per-server in its place", is);
+	return !any || (!told && !numbered) ? NULL
+		: "is a hostfile, of MPI, DeepSpeed or Slurm, which says the servers of a machine; " MACHINE;
 }
 
 /* Recognizes "---", "key:", "- item". */
@@ -248,31 +265,55 @@ static const char *see_packed(struct ap_ctx *ctx, const char *text, const char *
 }
 
 /* The first match counts. */
-static const struct {
+static const struct row {
 	const char *(*see)(struct ap_ctx *ctx, const char *text, const char *end);
-	bool binary;
+	bool binary; /* control characters do not rule it out */
+	enum ap_machine_text machine;
 } rows[] = {
-	{see_packed, true},
-	{see_xml, false},
-	{see_matrix, false},
-	{see_addresses, false},
-	{see_ini, false},
-	{see_hosts, false},
-	{see_yaml, false},
+	{see_packed, true, AP_TEXT_OTHER},
+	{see_nccl, true, AP_TEXT_NCCL_XML},
+	{see_xml, false, AP_TEXT_OTHER},
+	{see_matrix, false, AP_TEXT_LINK_MATRIX},
+	{see_addresses, false, AP_TEXT_OTHER},
+	{see_hosts, false, AP_TEXT_HOSTS},
+	{see_ini, false, AP_TEXT_OTHER},
+	{see_yaml, false, AP_TEXT_OTHER},
 };
 
-const char *ap_foreign(struct ap_ctx *ctx, const char *text, size_t len)
+/* The row of a text and what it says; NULL if there is none. */
+static const struct row *find_row(struct ap_ctx *ctx, const char *text, size_t len, const char **what)
 {
 	static const char mark[] = "\xef\xbb\xbf";
-	const char *end = text + len, *what = NULL;
+	const char *end = text + len;
 	bool text_only = true;
 
+	*what = NULL;
 	if (begins(text, len, mark))
 		text += strlen(mark);
 	for (const char *s = text; s < end && text_only; s++)
-		text_only = (unsigned char)*s >= 0x20 || *s == '\t' || *s == '\n' || *s == '\r';
-	for (size_t i = 0; i < AP_COUNT(rows) && !what; i++)
+		text_only = (unsigned char)*s >= 0x20 || *s == '\t' || *s == '\n' || *s == '\r' ||
+			*s == '\x1b';
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
 		if (rows[i].binary || text_only)
-			what = rows[i].see(ctx, text, end);
+			*what = rows[i].see(ctx, text, end);
+		if (*what)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+const char *ap_foreign(struct ap_ctx *ctx, const char *text, size_t len)
+{
+	const char *what;
+
+	(void)find_row(ctx, text, len, &what);
 	return what;
+}
+
+enum ap_machine_text ap_foreign_machine(struct ap_ctx *ctx, const char *text, size_t len)
+{
+	const char *what;
+	const struct row *row = find_row(ctx, text, len, &what);
+
+	return row ? row->machine : AP_TEXT_OTHER;
 }

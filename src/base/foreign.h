@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of other programs that users pass instead of JSON. */
+/* Files of other programs: recognised, and named where JSON is expected. */
 #ifndef AP_BASE_FOREIGN_H
 #define AP_BASE_FOREIGN_H
 
@@ -11,5 +11,13 @@
  * ..". Returns NULL if it is not recognized, which includes anything that begins like JSON, and
  * binary text such as protobuf. In the run arena. O(len). */
 const char *ap_foreign(struct ap_ctx *ctx, const char *text, size_t len);
+
+enum ap_machine_text { /* texts of other programs from which a machine is read */
+	AP_TEXT_OTHER, /* none of them */
+	AP_TEXT_NCCL_XML, /* a server: hw/server.h */
+	AP_TEXT_LINK_MATRIX, /* a server, as nvidia-smi and npu-smi print it */
+	AP_TEXT_HOSTS /* servers: hw/hosts.h */
+};
+enum ap_machine_text ap_foreign_machine(struct ap_ctx *ctx, const char *text, size_t len);
 
 #endif

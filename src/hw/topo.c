@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -234,9 +235,12 @@ enum ap_status ap_topo_write_losses(
 	/* version 1.0 device ids count per server, unless there is a cluster_list */
 	for (uint32_t r = 0; r < t->ndev && !t->cluster.n; r++)
 		if (t->place[r].device_id > AP_LAST_DEVICE_ID)
-			return ap_json_report(ctx, doc, NULL, AP_ERROR, AP_MEANING, NULL, "convert-id",
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING,
+				&(struct ap_where){.file = doc ? ap_json_file(doc) : t->name}, "convert-id",
 				"a device_id is above %d, which version 1.0 does not have",
 				AP_LAST_DEVICE_ID);
+	if (!doc)
+		return AP_OK;
 	if (t->pod.n && ap_jv_get(ap_json_root(doc), "rank_list"))
 		AP_TRY(ap_json_report(ctx, doc, NULL, AP_WARNING, AP_OK, NULL, "convert-made",
 			"super_device_id counts the devices of each super pod; version 2.0 has "

@@ -34,7 +34,7 @@ struct ap_tier {
 struct ap_topo {
 	const char *name; /* base name of the rank table, or "" */
 	const char *sha256; /* of its text, or "" */
-	const char *form; /* "lab", "1.0", "given" (--device-num) */
+	const char *form; /* "lab", "1.0", "hostfile", "given" (--device-num) */
 	const char *chip_info; /* "" if not given */
 	uint32_t ndev; /* ranks 0..ndev-1 */
 	uint32_t nserver;
@@ -70,8 +70,8 @@ uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t);
 /* Writes a rank table: version 1.2 if there are super pods, else 1.0, without unknown values. */
 void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user);
 
-/* Warns of contents of t's table that ap_topo_write() drops. Returns AP_MEANING if it cannot be
- * written. */
+/* Warns of contents of t's table that ap_topo_write() drops; doc NULL: it is of no table. Returns AP_MEANING
+ * if it cannot be written. */
 enum ap_status ap_topo_write_losses(
 	struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_topo *t);
 
