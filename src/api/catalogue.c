@@ -17,6 +17,7 @@
 #include "hw/builtin.h"
 #include "hw/chip.h"
 #include "hw/constant.h"
+#include "hw/measured.h"
 #include "rule/describe.h"
 #include "rule/op.h"
 #include "search/engine.h"
@@ -44,6 +45,53 @@ static void write_file(struct ap_ctx *ctx, struct ap_jw *w, const char *text)
 	ap_jw_raw(w, ap_arena_strndup(ctx->arena, text, len));
 }
 
+/* Is a number of a chip one that was measured on it, or fitted to what was? */
+static bool is_measured(const struct ap_chip *chip, const char *path)
+{
+	static const char *const words[] = {"measured", "fitted", "achieved", "bus bandwidth"};
+	const char *text = ap_source_of(chip->sources, path);
+	enum ap_basis basis = ap_basis_of(text);
+
+	for (size_t i = 0; i < AP_COUNT(words); i++)
+		if ((basis == AP_BASIS_PUBLISHED || basis == AP_BASIS_FITTED) && strstr(text, words[i]))
+			return true;
+	return false;
+}
+
+/* What was measured on a chip and published: products of matrices, exchanges over its links, steps of
+ * training. */
+struct measurements {
+	bool products, links;
+	int steps;
+};
+
+static struct measurements measurements_of(struct ap_ctx *ctx, const struct ap_chip *chip)
+{
+	struct measurements m = {.steps = ap_measured_steps(chip->name)};
+
+	m.products = is_measured(chip, "efficiency.matmul") || is_measured(chip, "efficiency.matmul_float8");
+	for (int l = 0; l < chip->nlevel; l++)
+		m.links |= is_measured(chip,
+			ap_arena_printf(ctx->arena, "levels.%s.efficiency", chip->level[l].name));
+	return m;
+}
+
+/* Appends "measured: products, 99 steps". */
+static void add_measurements(const struct measurements *m, struct ap_str *out)
+{
+	const char *join;
+
+	ap_str_add(out, m->products || m->links || m->steps ? "measured: " : "nothing measured");
+	if (m->products)
+		ap_str_add(out, "products");
+	join = m->products ? ", " : "";
+	if (m->links)
+		ap_str_addf(out, "%slinks", join);
+	join = m->products || m->links ? ", " : "";
+	if (m->steps)
+		ap_str_addf(out, "%s%d steps", join, m->steps);
+}
+
 static bool list_chips(struct ap_ctx *ctx, const struct ap_settings *set, const char *name,
 	struct ap_str *out, struct ap_jw *w)
 {
@@ -62,18 +110,26 @@ static bool list_chips(struct ap_ctx *ctx, const struct ap_settings *set, const 
 		return true;
 	}
 	for (size_t i = 0; (each = ap_chip_at(i, NULL)); i++) {
+		struct measurements m;
+
 		if (ap_chip_get(ctx, each, &chip) != AP_OK)
 			return false;
+		m = measurements_of(ctx, chip);
 		if (w) {
 			ap_jw_obj_flat(w);
 			ap_jw_kstr(w, "name", each);
 			write_strings(w, "aliases", chip->alias, chip->nalias);
+			ap_jw_kbool(w, "measured_products", m.products);
+			ap_jw_kbool(w, "measured_links", m.links);
+			ap_jw_kint(w, "measured_steps", m.steps);
 			ap_jw_end(w);
 			continue;
 		}
 		ap_str_add(out, each);
 		for (int a = 0; a < chip->nalias; a++)
 			ap_str_addf(out, " %s", chip->alias[a]);
+		ap_str_add(out, ": ");
+		add_measurements(&m, out);
 		ap_str_addc(out, '\n');
 	}
 	return true;

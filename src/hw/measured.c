@@ -12,6 +12,15 @@ static const struct ap_measured measured[] = {
 #undef MEASURED
 };
 
+int ap_measured_steps(const char *chip)
+{
+	int steps = 0;
+
+	for (size_t i = 0; i < AP_COUNT(measured); i++)
+		steps += strcmp(measured[i].chip, chip) ? 0 : measured[i].times;
+	return steps;
+}
+
 const struct ap_measured *ap_measured_nearest(const char *chip, const char *software, const char *network,
 	bool *is_like)
 {

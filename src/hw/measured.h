@@ -19,4 +19,7 @@ struct ap_measured {
 const struct ap_measured *ap_measured_nearest(const char *chip, const char *software, const char *network,
 	bool *is_like);
 
+/* Training steps measured on a chip, in all. O(rows). */
+int ap_measured_steps(const char *chip);
+
 #endif

@@ -55,3 +55,10 @@ START_TEST(what_was_not_is_near_its_software)
 	}
 }
 END_TEST
+
+START_TEST(steps_of_a_chip)
+{
+	ck_assert_int_eq(ap_measured_steps("a100-80"), 57 + 33 + 9);
+	ck_assert_int_eq(ap_measured_steps("h20-96"), 0);
+}
+END_TEST

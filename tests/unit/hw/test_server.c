@@ -25,13 +25,16 @@ START_TEST(levels_of_servers)
 		{"matrix_cube.txt", "v100-32", "nvlink mesh 0 25 0.91 of 1 1 4 4 4 4 6, ib nic 0 6.25 0.9"},
 		{"matrix_pairs.txt", "a100-80", "nvlink mesh 2 100 0.76, host switch 0 16 0.75, ib nic 0 25 0.9"},
 		{"matrix_910a.txt", "ascend910a", "hccs mesh 4 30 0.7, pcie bus 0 64 0.7, roce nic 0 12.5 0.7"},
+		{"xgmi.xml", "mi300x-192", "xgmi mesh 0 64 0.75, ib nic 0 50 0.9"},
+		{"matrix_pairs.txt", "h100-pcie-80", "nvlink mesh 2 100 0.824, pcie switch 0 64 0.75, ib nic 0 25 0.9"},
+		{"pcie.xml", "l40s-48", "host switch 2 32 0.75, sys bus 0 32 1, ib nic 0 12.5 0.9"},
 		{"matrix_910b.txt", "ascend910b3", "hccs mesh 0 28 0.7, roce nic 0 25 0.7"},
 		{"matrix_910a.txt", "ascend910b3", "hccs mesh 4 28 0.7, sys bus 0 12 1, roce nic 0 25 0.7"},
 	};
 
 	for (size_t i = 0; i < AP_COUNT(cases); i++)
 		ck_assert_str_eq(levels(cases[i].file, cases[i].chip), cases[i].levels);
-	ck_assert_int_eq(said(AP_WARNING, "topology-chip"), 1); /* h800 for a file that says h100 */
+	ck_assert_int_eq(said(AP_WARNING, "topology-chip"), 2); /* h800 and l40s for files that say h100 and a100 */
 	ck_assert_int_eq(said(AP_NOTE, "topology-links"), 1); /* classes.xml */
 	ck_assert_int_eq(said(AP_ERROR, NULL), 0);
 }
@@ -120,7 +123,7 @@ END_TEST
 START_TEST(chips_that_cannot_be_joined_so)
 {
 	const char *const cases[][2] = {{"matrix_910b.txt", "h100-80"}, {"xgmi.xml", "a100-80"},
-		{"switch.xml", "ascend910b3"},
+		{"switch.xml", "mi300x"}, {"switch.xml", "ascend910b3"},
 		{"matrix_910b.txt", "ascend910b4-pcie"}};
 	const struct ap_chip *out = NULL;
 
