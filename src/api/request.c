@@ -353,23 +353,25 @@ static enum ap_status measure_links(struct ap_ctx *ctx, const struct ap_settings
 	return ap_link_curves_chip(ctx, &curves, *chip, chip);
 }
 
+/* What a file says goes before what a site says, unless it is a guess from its generation. */
 static enum ap_status find_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_chip **out)
 {
-	const char *chip_info = src->table ? src->table->chip_info : "", *named = "";
+	const char *chip_info = src->table ? src->table->chip_info : "", *name = chip_info;
 	bool from_site = set->origin[AP_SET_chip] == AP_FROM_SITE;
 
 	*out = NULL;
 	if (*chip_info && (!set->chip || from_site))
 		AP_TRY(ap_chip_by_info(ctx, chip_info, out));
 	else if (src->server && (!set->chip || (from_site && *src->server->chip)))
-		AP_TRY(ap_server_profile(ctx, src->server, &named));
-	if (*named)
-		AP_TRY(ap_chip_get(ctx, named, out));
+		AP_TRY(ap_server_profile(ctx, src->server, &name));
+	if (!*out && *name && name != chip_info)
+		AP_TRY(ap_chip_get(ctx, name, out));
 	if (!*out && set->chip)
-		AP_TRY(ap_chip_get(ctx, set->chip, out));
+		AP_TRY(ap_chip_get(ctx, name = set->chip, out));
 	if (!*out)
 		return no_chip(ctx, chip_info);
+	AP_TRY(ap_chip_note_family(ctx, name, *out));
 	if (src->server)
 		AP_TRY(ap_server_chip(ctx, src->server, *out, out));
 	return measure_links(ctx, set, out);

@@ -689,6 +689,39 @@ enum ap_status ap_chip_by_info(
 	return find_chip(ctx, &near, out);
 }
 
+static void add_card(const struct ap_chip *chip, struct ap_str *out)
+{
+	char peak[32], memory[32];
+
+	ap_str_addf(out, "%s%s (%s TF, %s)", out->len ? ", " : "", chip->name,
+		ap_format_double(chip->peak_flops[AP_UNIT_CUBE][AP_FLOAT16] / 1e12, peak),
+		ap_format_bytes(chip->memory_bytes, memory));
+}
+
+enum ap_status ap_chip_note_family(struct ap_ctx *ctx, const char *name, const struct ap_chip *chip)
+{
+	static const char maker[] = "ascend";
+	const char *family = strncasecmp(name, maker, strlen(maker)) ? name : name + strlen(maker);
+	struct ap_str taken, others;
+
+	if (!*chip->hccl || strcasecmp(family, chip->hccl) != 0)
+		return AP_OK;
+	ap_str_init(&taken, ctx->arena);
+	ap_str_init(&others, ctx->arena);
+	add_card(chip, &taken);
+	for (const struct ap_builtin *b = ap_builtin_chips; b->name; b++) {
+		const struct ap_chip *other;
+
+		AP_TRY(load_chip(ctx, b, NULL, &other));
+		if (!strcmp(other->hccl, chip->hccl) && strcmp(other->name, chip->name) != 0)
+			add_card(other, &others);
+	}
+	if (!others.len)
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, NULL, "chip-family",
+		"%s is the name of several cards: %s is taken; others are %s", name, taken.s, others.s);
+}
+
 const char *ap_chip_at(size_t i, const char **text)
 {
 	size_t n = 0;

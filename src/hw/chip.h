@@ -175,6 +175,10 @@ enum ap_status ap_software_get(struct ap_ctx *ctx, const char *name,
 enum ap_status ap_chip_by_info(struct ap_ctx *ctx, const char *chip_info,
 	const struct ap_chip **out);
 
+/* Notes which card was taken where a name is that of a whole family of Ascend chips (hccl: "910b",
+ * "Ascend910B"), of which there are several, and how fast each is. */
+enum ap_status ap_chip_note_family(struct ap_ctx *ctx, const char *name, const struct ap_chip *chip);
+
 /* Parse a profile from a document: check every number's range, with located messages. */
 enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_chip *out);
 enum ap_status ap_software_parse(struct ap_ctx *ctx, const struct ap_json *doc,

@@ -544,3 +544,28 @@ START_TEST(fitted_products_match_the_measured_ones)
 		2e-12 * 8192. * 8192 * 8192 / product_s(a, 312e12, 8192, 8192, 8192), 271.2);
 }
 END_TEST
+
+/* The name of a family says which of its cards is taken; that of a card says nothing. */
+START_TEST(names_of_families)
+{
+	static const struct { const char *name, *says; } rows[] = {
+		{"910b", "910b is the name of several cards: ascend910b3 (313 TF, 64.0 GiB) is taken; others are "
+			"ascend910b1 (376 TF, 64.0 GiB), ascend910b4-1 (280 TF, 64.0 GiB), ascend910b4-pcie (280 TF, 32.0 GiB)"},
+		{"Ascend910B", "Ascend910B is the name of several cards: ascend910b3"},
+		{"910_93", "910_93 is the name of several cards: ascend910c (376 TF, 64.0 GiB) is taken"},
+		{"910b3", NULL},
+		{"ascend910b1", NULL},
+		{"910", NULL}, /* there is one */
+		{"a100", NULL},
+	};
+	size_t said_so_far = 0;
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		ck_assert_int_eq(ap_chip_note_family(&ctx, rows[i].name, get_chip(rows[i].name)), AP_OK);
+		if (rows[i].says)
+			ck_assert_ptr_nonnull(strstr(ap_diag_text(ctx.diag, said_so_far++, NULL, NULL), rows[i].says));
+	}
+	ck_assert_int_eq(said(AP_NOTE, "chip-family"), (int)said_so_far);
+	ck_assert_int_eq(said(AP_WARNING, NULL) + said(AP_ERROR, NULL), 0);
+}
+END_TEST
