@@ -46,15 +46,32 @@ static uint32_t options(struct annealing *x, int32_t q, uint32_t *first)
 	return ap_lattice_options(x->l, q, x->next.first[q], x->next.first[q + 1], first);
 }
 
-/* The quickest option of a part in a degree (AP_NONE: in any). */
-static uint32_t quickest(struct annealing *x, int32_t q, uint32_t degree)
+/* Devices of a degree; 0 where none are shared. */
+static int64_t devices_in(const struct annealing *x, uint32_t degree)
+{
+	return x->p->devices > 0 ? x->p->degree[degree].devices : 0;
+}
+
+/* Those of a stage of the next plan. */
+static int64_t devices_of(const struct annealing *x, int32_t stage)
+{
+	int32_t q = ap_schedule_part(x->p->scheduler, x->p->nstage, stage, 0);
+
+	return devices_in(x, ap_lattice_option(x->l, x->next.option[q])->degree);
+}
+
+/* The quickest option of a part in a degree (AP_NONE: in any) on so many devices at most. */
+static uint32_t quickest(struct annealing *x, int32_t q, uint32_t degree, int64_t most)
 {
 	uint32_t first, n = options(x, q, &first), best = AP_NONE;
 
-	for (uint32_t i = first; i < first + n; i++)
-		if ((degree == AP_NONE || ap_lattice_option(x->l, i)->degree == degree) &&
+	for (uint32_t i = first; i < first + n; i++) {
+		uint32_t own = ap_lattice_option(x->l, i)->degree;
+
+		if ((degree == AP_NONE || own == degree) && devices_in(x, own) <= most &&
 			(best == AP_NONE || passes(x, i) < passes(x, best)))
 			best = i;
+	}
 	return best;
 }
 
@@ -65,7 +82,7 @@ static int64_t take_degree(struct annealing *x, int32_t stage, uint32_t degree)
 
 	for (int32_t c = 0; c < x->p->nsegment; c++) {
 		int32_t q = ap_schedule_part(x->p->scheduler, x->p->nstage, stage, c);
-		uint32_t best = quickest(x, q, degree);
+		uint32_t best = quickest(x, q, degree, INT64_MAX);
 
 		if (best == AP_NONE)
 			return INT64_MAX;
@@ -120,14 +137,15 @@ static void make_fit(struct annealing *x, int32_t stage)
 	}
 }
 
-/* Gives a stage of several parts options in its quickest degree. Returns false if there are none. */
-static bool refit_stage(struct annealing *x, int32_t stage)
+/* Gives a stage options in its quickest degree on so many devices at most. Returns false if there are
+ * none. */
+static bool refit_stage(struct annealing *x, int32_t stage, int64_t most)
 {
 	int64_t least = INT64_MAX;
 	uint32_t best = AP_NONE;
 
 	for (uint32_t d = 0; d < x->p->ndegree; d++) {
-		int64_t sum = take_degree(x, stage, d);
+		int64_t sum = devices_in(x, d) <= most ? take_degree(x, stage, d) : INT64_MAX;
 
 		if (sum < least) {
 			least = sum;
@@ -137,7 +155,8 @@ static bool refit_stage(struct annealing *x, int32_t stage)
 	if (best == AP_NONE)
 		return false;
 	take_degree(x, stage, best);
-	make_fit(x, stage);
+	if (x->p->nsegment > 1)
+		make_fit(x, stage);
 	return true;
 }
 
@@ -149,7 +168,8 @@ static bool is_changed(struct annealing *x, int32_t q)
 	return n != options(x, q, &next) || n == 0 || now != next;
 }
 
-/* Gives the parts from..to options for their ranges, where these are new. Returns false if one has none. */
+/* Gives the parts from..to options for their ranges, where these are new, on the devices that their stages
+ * have. Returns false if one has none. */
 static bool refit(struct annealing *x, int32_t from, int32_t to, bool all)
 {
 	x->nfit++;
@@ -160,11 +180,11 @@ static bool refit(struct annealing *x, int32_t from, int32_t to, bool all)
 			continue;
 		if (x->p->nsegment > 1) {
 			x->fitted[stage] = x->nfit;
-			if (!refit_stage(x, stage))
+			if (!refit_stage(x, stage, devices_of(x, stage)))
 				return false;
 			continue;
 		}
-		x->next.option[q] = quickest(x, q, AP_NONE);
+		x->next.option[q] = quickest(x, q, AP_NONE, devices_of(x, stage));
 		if (x->next.option[q] == AP_NONE)
 			return false;
 	}
@@ -173,8 +193,12 @@ static bool refit(struct annealing *x, int32_t from, int32_t to, bool all)
 
 static int64_t worth(struct annealing *x, const struct ap_lattice_walk *w)
 {
-	int64_t most = 0;
+	int64_t most = 0, devices = 0;
 
+	for (int32_t q = 0; x->p->devices > 0 && q < x->npart; q++)
+		devices += ap_lattice_option(x->l, w->option[q])->cost[AP_COST_DEVICES];
+	if (devices > x->p->devices)
+		return MISFIT + devices;
 	for (int32_t s = 0; x->p->nsegment > 1 && s < x->p->nstage; s++) {
 		int64_t excess = ap_lattice_excess(x->l, w->option, s);
 
@@ -208,6 +232,34 @@ static bool change_option(struct annealing *x)
 		return false;
 	x->next.option[q] = first + (uint32_t)draw(x, n);
 	return x->next.option[q] != old;
+}
+
+/* Two stages share their devices otherwise, and those that nobody has: one takes those of some degree, the
+ * other one what is left. Where each stage is one part they may exchange their numbers of layers, too. */
+static bool trade_devices(struct annealing *x)
+{
+	int32_t a = (int32_t)draw(x, (uint64_t)x->p->nstage), b = (int32_t)draw(x, (uint64_t)x->p->nstage);
+	uint32_t degree = (uint32_t)draw(x, x->p->ndegree);
+	bool trades_layers = draw(x, 2) && x->p->nsegment == 1 && x->p->counts == AP_COUNTS_FREE;
+	int64_t left = x->p->devices, had = devices_of(x, a);
+	int64_t layers_a = x->next.first[a + 1] - x->next.first[a];
+	int64_t layers_b = x->next.first[b + 1] - x->next.first[b];
+
+	for (int32_t s = 0; s < x->p->nstage; s++)
+		left -= s == a || s == b ? 0 : devices_of(x, s);
+	left -= devices_in(x, degree);
+	if (a == b || devices_in(x, degree) == had || left < 1)
+		return false;
+	if (trades_layers && layers_a >= ap_partition_least(x->p, b) &&
+		layers_b >= ap_partition_least(x->p, a)) {
+		int32_t low = a < b ? a : b, high = a < b ? b : a;
+
+		for (int32_t q = low + 1; q <= high; q++)
+			x->next.first[q] += (int32_t)(a < b ? layers_b - layers_a : layers_a - layers_b);
+		if (!refit(x, low, high, true))
+			return false;
+	}
+	return take_degree(x, a, degree) < INT64_MAX && refit_stage(x, b, left);
 }
 
 /* Steps of work that `share` of `parts` of the whole have taken, as a bar for changes to the worse. */
@@ -250,8 +302,12 @@ int64_t ap_anneal(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_la
 		if (best <= enough || ap_ctx_stopped(ctx) || (i > LEAST_TRIES && i > work / 16))
 			break;
 		copy(&x, &x.next, &x.now);
-		if (!(draw(&x, 4) ? move_layer(&x) : change_option(&x)))
+		if (p->devices > 0 && p->degree_by_stage && draw(&x, 4) == 0) {
+			if (!trade_devices(&x))
+				continue;
+		} else if (!(draw(&x, 4) ? move_layer(&x) : change_option(&x))) {
 			continue;
+		}
 		next = worth(&x, &x.next);
 		if (next >= now + 1 + bar(now, ap_lattice_work(l) - begin, work))
 			continue;

@@ -306,8 +306,8 @@ static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 	if (e->p->objective == AP_OBJECTIVE_STEP && least_s(e, ticks) >= e->below_s)
 		return least_s(e, ticks);
 	for (int32_t q = 0; q + 1 < e->npart; q++) {
-		send[q] = (int64_t)(e->p->degree[0].send_s / e->tick_s);
-		back[q] = (int64_t)(e->p->degree[0].send_back_s / e->tick_s);
+		send[q] = (int64_t)(ap_partition_send_s(e->p, 0, 0) / e->tick_s);
+		back[q] = (int64_t)(ap_partition_send_back_s(e->p, 0, 0) / e->tick_s);
 	}
 	replay = ap_replay_create(e->ctx, e->p->scheduler, e->p->nstage, e->p->nsegment, e->p->nmicro);
 	ap_replay_share(replay, (int64_t)(e->p->shared.send_s / e->tick_s),
@@ -397,7 +397,7 @@ static double pick_tick_s(const struct evening *e)
 	int exponent;
 
 	most = p->shared.send_s + p->shared.send_back_s +
-		m * e->npart * (p->degree[0].send_s + p->degree[0].send_back_s);
+		m * e->npart * (ap_partition_send_s(p, 0, 0) + ap_partition_send_back_s(p, 0, 0));
 	for (int64_t i = 0; i < e->nlayer; i++) {
 		double longest = 0;
 

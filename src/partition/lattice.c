@@ -44,9 +44,11 @@ struct ap_lattice {
 	AP_VEC(struct ap_lattice_option) options;
 	struct ap_ticks *time; /* [npart] of the plan that is tried */
 	int64_t *send, *back;
+	bool *far, *far_back; /* [npart] what is sent takes as long as it does to the end that receives it */
 	struct ap_replay_path path;
 	struct edges all, live;
 	size_t width, npath; /* room for paths, and how many are kept */
+	size_t nshare; /* the first ones, which are of shared devices */
 	int64_t *times, *room; /* [width] a path's cost is at most this often a plan's objective, and room:
 	                          what bytes may cost, less what is sent once */
 	int64_t (*price)[AP_HELD_LATE + 1]; /* [width * npart] ticks per byte, as part of a path's cost */
@@ -93,23 +95,20 @@ struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partiti
 	struct ap_lattice *l = AP_NEW(ctx->arena, struct ap_lattice);
 	struct ap_arena *arena = ctx->arena;
 	size_t n = (size_t)p->nstage * (size_t)p->nsegment;
-	bool none = false, some = false;
+	int64_t there, home;
 	uint32_t runs = 0;
 
 	*l = (struct ap_lattice){.ctx = ctx, .p = p, .c = c, .replay = replay, .from = from, .to = to,
 		.npart = (int32_t)n, .nbody = ap_partition_body(p), .id = ap_map_create(arena),
 		.time = AP_NEW_N(arena, struct ap_ticks, n), .send = AP_NEW_N(arena, int64_t, n),
-		.back = AP_NEW_N(arena, int64_t, n),
+		.back = AP_NEW_N(arena, int64_t, n), .far = AP_NEW_N(arena, bool, n),
+		.far_back = AP_NEW_N(arena, bool, n),
 		.path = {ap_arena_alloc(arena, n, sizeof(int32_t[AP_TIMES])), AP_NEW_N(arena, int32_t, n),
 			AP_NEW_N(arena, int32_t, n)}};
 	for (uint32_t r = 0; r < p->nrun; r++)
 		runs += p->run[r].at == AP_AT_BODY;
 	l->is_plain = runs < 2 && p->counts == AP_COUNTS_FREE;
-	for (uint32_t d = from; d < to; d++) {
-		none = none || ap_options_send(c, d) == 0 || ap_options_send_back(c, d) == 0;
-		some = some || ap_options_send(c, d) > 0 || ap_options_send_back(c, d) > 0;
-	}
-	l->queues = to - from == 1 || !(none && some);
+	l->queues = ap_options_sends(c, from, to, &there, &home);
 	return l;
 }
 
@@ -123,6 +122,42 @@ bool ap_lattice_is_cut(const struct ap_lattice *l)
 	return l->is_cut || l->is_large;
 }
 
+static int32_t stage_of(const struct ap_lattice *l, int32_t q)
+{
+	int32_t stage, segment;
+
+	ap_schedule_spot(l->p->scheduler, l->p->nstage, q, &stage, &segment);
+	return stage;
+}
+
+static int32_t segment_of(const struct ap_lattice *l, int32_t q)
+{
+	int32_t stage, segment;
+
+	ap_schedule_spot(l->p->scheduler, l->p->nstage, q, &stage, &segment);
+	return segment;
+}
+
+/* Of the passes over one micro-batch. */
+static int64_t passes(const struct ap_lattice_option *o)
+{
+	return o->cost[AP_TIME_FORWARD] + o->cost[AP_TIME_BACKWARD] + o->cost[AP_TIME_WEIGHT];
+}
+
+/* What a plan takes at least because of one part. */
+static int64_t alone(const struct ap_lattice *l, int64_t one)
+{
+	return l->p->objective == AP_OBJECTIVE_STAGE ? one : one * l->p->nmicro;
+}
+
+/* Of so many ticks on the devices of a degree, the share of all devices. */
+static int64_t share(const struct ap_lattice *l, uint32_t degree, int64_t ticks)
+{
+	int64_t own = l->p->degree[degree].devices, all = l->p->devices;
+
+	return ticks / all * own + ticks % all * own / all;
+}
+
 static void add_options(struct ap_lattice *l, int32_t q, uint32_t degree, int64_t a, int64_t b)
 {
 	const struct ap_part_choices *x = ap_options_of(l->c, q, degree, a, b);
@@ -132,8 +167,18 @@ static void add_options(struct ap_lattice *l, int32_t q, uint32_t degree, int64_
 		struct ap_lattice_option o = {.degree = degree, .part = q, .choice = &x->v[i]};
 
 		memcpy(o.cost, x->v[i].time.t, sizeof x->v[i].time.t);
-		o.cost[AP_COST_SEND] = q + 1 < l->npart ? ap_options_send(l->c, degree) : 0;
-		o.cost[AP_COST_SEND_BACK] = q > 0 ? ap_options_send_back(l->c, degree) : 0;
+		if (q + 1 < l->npart) {
+			o.cost[AP_COST_SEND] = ap_options_send(l->c, degree, AP_NONE);
+			o.cost[AP_COST_RECEIVE_BACK] = ap_options_send_back(l->c, AP_NONE, degree);
+		}
+		if (q > 0) {
+			o.cost[AP_COST_SEND_BACK] = ap_options_send_back(l->c, degree, AP_NONE);
+			o.cost[AP_COST_RECEIVE] = ap_options_send(l->c, AP_NONE, degree);
+		}
+		if (l->p->devices > 0) {
+			o.cost[AP_COST_DEVICES] = segment_of(l, q) == 0 ? l->p->degree[degree].devices : 0;
+			o.cost[AP_COST_SHARE] = share(l, degree, alone(l, passes(&o)));
+		}
 		AP_PUSH(l->ctx->arena, l->options, o);
 	}
 }
@@ -164,20 +209,6 @@ const struct ap_lattice_option *ap_lattice_option(const struct ap_lattice *l, ui
 	return &l->options.v[id];
 }
 
-static int32_t stage_of(const struct ap_lattice *l, int32_t q)
-{
-	int32_t stage, segment;
-
-	ap_schedule_spot(l->p->scheduler, l->p->nstage, q, &stage, &segment);
-	return stage;
-}
-
-/* Of the passes over one micro-batch. */
-static int64_t passes(const struct ap_lattice_option *o)
-{
-	return o->cost[AP_TIME_FORWARD] + o->cost[AP_TIME_BACKWARD] + o->cost[AP_TIME_WEIGHT];
-}
-
 static int64_t largest_stage(const struct ap_lattice *l, const uint32_t *option, int32_t *stage)
 {
 	int64_t most = -1;
@@ -199,13 +230,15 @@ static int64_t largest_stage(const struct ap_lattice *l, const uint32_t *option,
 
 static void take_times(struct ap_lattice *l, const uint32_t *option)
 {
-	for (int32_t q = 0; q < l->npart; q++) {
-		const struct ap_lattice_option *o = &l->options.v[option[q]];
+	for (int32_t q = 0; q < l->npart; q++)
+		memcpy(l->time[q].t, l->options.v[option[q]].cost, sizeof l->time[q].t);
+	for (int32_t q = 0; q + 1 < l->npart; q++) {
+		const int64_t *own = l->options.v[option[q]].cost, *next = l->options.v[option[q + 1]].cost;
 
-		memcpy(l->time[q].t, o->cost, sizeof l->time[q].t);
-		l->send[q] = o->cost[AP_COST_SEND];
-		if (q > 0)
-			l->back[q - 1] = o->cost[AP_COST_SEND_BACK];
+		l->far[q] = next[AP_COST_RECEIVE] > own[AP_COST_SEND];
+		l->send[q] = l->far[q] ? next[AP_COST_RECEIVE] : own[AP_COST_SEND];
+		l->far_back[q] = own[AP_COST_RECEIVE_BACK] > next[AP_COST_SEND_BACK];
+		l->back[q] = l->far_back[q] ? own[AP_COST_RECEIVE_BACK] : next[AP_COST_SEND_BACK];
 	}
 }
 
@@ -318,6 +351,70 @@ static bool reach(struct ap_lattice *l, int32_t q, int64_t limit, const int32_t 
 	return last >= 0;
 }
 
+/* The quickest option within the limit of those on the fewest devices; AP_NONE. */
+static uint32_t smallest(struct ap_lattice *l, int32_t q, int64_t a, int64_t b, int64_t limit)
+{
+	uint32_t first, n = ap_lattice_options(l, q, a, b, &first), best = AP_NONE;
+
+	for (uint32_t i = first; i < first + n; i++) {
+		const struct ap_lattice_option *o = &l->options.v[i], *old;
+		int64_t more;
+
+		if (passes(o) > limit)
+			continue;
+		old = best == AP_NONE ? o : &l->options.v[best];
+		more = o->cost[AP_COST_DEVICES] - old->cost[AP_COST_DEVICES];
+		if (old == o || more < 0 || (more == 0 && passes(o) < passes(old)))
+			best = i;
+	}
+	return best;
+}
+
+/* A walk whose parts all are within the limit, on the devices that there are: one on the fewest. */
+static bool fill_sharing(struct ap_lattice *l, int64_t limit, struct ap_lattice_walk *out)
+{
+	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
+	size_t cells = cell(l, l->npart + 1, 0);
+	int32_t *from = ap_arena_alloc_raw(l->ctx->scratch, cells, sizeof *from);
+	int64_t *used = ap_arena_alloc_raw(l->ctx->scratch, cells, sizeof *used), a = l->nbody;
+	bool is_there;
+
+	for (size_t i = 0; i < cells; i++)
+		used[i] = i == 0 ? 0 : FAR;
+	for (int32_t q = 0; q < l->npart; q++) {
+		int64_t least, most;
+
+		counts_of(l, q, &least, &most);
+		for (int64_t i = 0; least >= 0 && i <= l->nbody; i++) {
+			int64_t end = i + most < last_end(l, q) ? i + most : last_end(l, q);
+
+			for (int64_t b = i + least; used[cell(l, q, i)] <= l->p->devices && b <= end; b++) {
+				uint32_t id = smallest(l, q, i, b, limit);
+				int64_t sum;
+
+				if (id == AP_NONE && b > i)
+					break; /* more layers need no less */
+				if (id == AP_NONE)
+					continue;
+				sum = used[cell(l, q, i)] + l->options.v[id].cost[AP_COST_DEVICES];
+				if (sum < used[cell(l, q + 1, b)]) {
+					used[cell(l, q + 1, b)] = sum;
+					from[cell(l, q + 1, b)] = (int32_t)i;
+				}
+			}
+		}
+	}
+	is_there = used[cell(l, l->npart, a)] <= l->p->devices;
+	for (int32_t q = l->npart; is_there && q > 0; q--) {
+		out->first[q] = (int32_t)a;
+		a = from[cell(l, q, a)];
+		out->option[q - 1] = smallest(l, q - 1, a, out->first[q], limit);
+	}
+	out->first[0] = 0;
+	ap_arena_release(l->ctx->scratch, mark);
+	return is_there;
+}
+
 /* A walk whose parts all are within the limit. */
 static bool fill(struct ap_lattice *l, int64_t limit, struct ap_lattice_walk *out)
 {
@@ -326,6 +423,8 @@ static bool fill(struct ap_lattice *l, int64_t limit, struct ap_lattice_walk *ou
 	int64_t b = l->nbody;
 	bool is_there = true;
 
+	if (l->p->devices > 0)
+		return fill_sharing(l, limit, out);
 	for (int64_t a = 0; a <= l->nbody; a++)
 		from[a] = a == 0 ? 0 : -1;
 	for (int32_t q = 0; q < l->npart && is_there; q++)
@@ -359,19 +458,21 @@ int64_t ap_lattice_even(struct ap_lattice *l, struct ap_lattice_walk *out)
 	return low;
 }
 
-/* What a plan takes at least because of one part. */
-static int64_t alone(const struct ap_lattice *l, int64_t one)
+static int64_t least_passes(const struct ap_lattice *l, const struct ap_ticks *t, uint32_t degree,
+	bool shared)
 {
-	return l->p->objective == AP_OBJECTIVE_STAGE ? one : one * l->p->nmicro;
+	int64_t sum = t->t[AP_TIME_FORWARD] + t->t[AP_TIME_BACKWARD] + t->t[AP_TIME_WEIGHT];
+
+	return shared ? share(l, degree, alone(l, sum)) : sum;
 }
 
-static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_t b)
+static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_t b, bool shared)
 {
 	int64_t least = INT64_MAX;
 
 	for (uint32_t d = l->from; d < l->to; d++) {
 		struct ap_ticks t = ap_options_floor(l->c, q, d, a, b);
-		int64_t sum = t.t[AP_TIME_FORWARD] + t.t[AP_TIME_BACKWARD] + t.t[AP_TIME_WEIGHT];
+		int64_t sum = least_passes(l, &t, d, shared);
 
 		least = sum < least ? sum : least;
 	}
@@ -379,32 +480,42 @@ static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_
 }
 
 /* Passes of layer i of the body in its quickest degree; there are several parts. */
-static int64_t layer_floor(const struct ap_lattice *l, int64_t i)
+static int64_t layer_floor(const struct ap_lattice *l, int64_t i, bool shared)
 {
 	int64_t least = INT64_MAX;
 
 	for (uint32_t d = l->from; d < l->to; d++) {
 		struct ap_ticks a = ap_options_floor(l->c, 0, d, 0, i), b = ap_options_floor(l->c, 0, d, 0,
 			i + 1);
-		int64_t sum = 0;
+		int64_t sum;
 
 		for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
-			sum += b.t[k] - a.t[k];
+			b.t[k] -= a.t[k];
+		sum = least_passes(l, &b, d, shared);
 		least = sum < least ? sum : least;
 	}
 	return least;
 }
 
+/* Of several parts: all layers, in what is least for each. */
+static int64_t layers_floor(const struct ap_lattice *l, bool shared)
+{
+	int64_t sum = floor_of(l, 0, 0, 0, shared) + floor_of(l, l->npart - 1, l->nbody, l->nbody, shared);
+
+	for (int64_t i = 0; i < l->nbody; i++)
+		sum += layer_floor(l, i, shared);
+	return sum;
+}
+
 int64_t ap_lattice_floor(const struct ap_lattice *l)
 {
-	int64_t sum;
+	int64_t evenly, shared;
 
 	if (l->npart == 1)
-		return alone(l, floor_of(l, 0, 0, l->nbody));
-	sum = floor_of(l, 0, 0, 0) + floor_of(l, l->npart - 1, l->nbody, l->nbody);
-	for (int64_t i = 0; i < l->nbody; i++)
-		sum += layer_floor(l, i);
-	return alone(l, (sum + l->p->nstage - 1) / l->p->nstage);
+		return alone(l, floor_of(l, 0, 0, l->nbody, false));
+	evenly = alone(l, (layers_floor(l, false) + l->p->nstage - 1) / l->p->nstage);
+	shared = l->p->devices > 0 ? layers_floor(l, true) : 0;
+	return shared > evenly ? shared : evenly;
 }
 
 struct laying {
@@ -423,7 +534,7 @@ static void lay_from(struct laying *x, int32_t q, int64_t a, int64_t most)
 		uint32_t first, count;
 
 		l->work++;
-		if (alone(l, floor_of(l, q, a, b)) > most)
+		if (alone(l, floor_of(l, q, a, b, false)) > most)
 			break;
 		count = ap_lattice_options(l, q, a, b, &first);
 		if (count == 0 && b > a)
@@ -478,7 +589,7 @@ static void begin_paths(struct ap_lattice *l)
 	l->width = 64 + 3 * (size_t)l->npart;
 	if (l->width > MOST_TABLE / rows)
 		l->width = MOST_TABLE / rows > 8 ? MOST_TABLE / rows : 8;
-	l->npath = 0;
+	l->npath = l->nshare = 0;
 	l->ncost = l->options.n;
 	l->times = AP_NEW_N(arena, int64_t, l->width);
 	l->room = AP_NEW_N(arena, int64_t, l->width);
@@ -533,9 +644,16 @@ static void path_weights(struct ap_lattice *l, int32_t (*w)[AP_COSTS])
 	for (int32_t q = 0; q < l->npart; q++) {
 		for (int k = 0; k < AP_TIMES; k++)
 			w[q][k] = l->path.pass[q][k];
-		w[q][AP_COST_SEND] = l->path.send[q];
-		if (q > 0)
-			w[q][AP_COST_SEND_BACK] = l->path.send_back[q - 1];
+	}
+	for (int32_t q = 0; q + 1 < l->npart; q++) {
+		if (l->far[q])
+			w[q + 1][AP_COST_RECEIVE] = l->path.send[q];
+		else
+			w[q][AP_COST_SEND] = l->path.send[q];
+		if (l->far_back[q])
+			w[q][AP_COST_RECEIVE_BACK] = l->path.send_back[q];
+		else
+			w[q + 1][AP_COST_SEND_BACK] = l->path.send_back[q];
 	}
 }
 
@@ -623,8 +741,23 @@ static void stretch(struct ap_lattice *l, const uint32_t *option, int32_t stage,
 		price_path(l, stage);
 }
 
+/* What is no path, but a limit of walks that share devices: these, and what all stages are busy on them. */
+static void share_paths(struct ap_lattice *l)
+{
+	assert(l->width > 2 && l->npath == 0);
+	for (int32_t q = 0; q < l->npart; q++)
+		l->weight[q][AP_COST_DEVICES] = 1;
+	keep_path(l, 0, l->p->devices);
+	for (int32_t q = 0; q < l->npart; q++)
+		l->weight[l->npart + q][AP_COST_SHARE] = 1;
+	keep_path(l, 1, 0);
+	l->nshare = l->npath;
+}
+
 static void first_paths(struct ap_lattice *l, const uint32_t *option, uint64_t limit)
 {
+	if (l->p->devices > 0)
+		share_paths(l);
 	for (int32_t s = 0; s < l->p->nstage; s++) {
 		if (l->p->objective == AP_OBJECTIVE_STEP) {
 			stretch(l, option, s, STRETCH, limit);
@@ -809,7 +942,7 @@ static void sum_costs(const struct ap_lattice *l, const struct sum *all, int64_t
 		}
 }
 
-/* The path with a price that is longest for a walk, above `value`; width: none. */
+/* The path with a price, or a share, that is longest for a walk, above `value`; width: none. */
 static size_t dearest(const struct ap_lattice *l, const uint32_t *option, int64_t value)
 {
 	size_t best = l->width;
@@ -817,7 +950,7 @@ static size_t dearest(const struct ap_lattice *l, const uint32_t *option, int64_
 	for (size_t i = 0; i < l->npath; i++) {
 		int64_t sum = -l->room[i];
 
-		if (l->room[i] == 0 || l->times[i] != 1)
+		if ((l->room[i] == 0 && i >= l->nshare) || l->times[i] != 1)
 			continue;
 		for (int32_t q = 0; q < l->npart; q++)
 			sum += l->cost[option[q] * l->width + i];
@@ -886,7 +1019,7 @@ static int64_t longest_alone(struct ap_lattice *l)
 	for (size_t i = 0; i < l->npath; i++) {
 		int64_t least = l->behind[i] - l->room[i];
 
-		if (l->behind[i] < FAR && least > low * l->times[i])
+		if (l->times[i] > 0 && l->behind[i] < FAR && least > low * l->times[i])
 			low = (least + l->times[i] - 1) / l->times[i];
 	}
 	return low;

@@ -12,11 +12,19 @@
 
 #include "partition/options.h"
 
-enum { AP_COST_SEND = AP_TIMES, AP_COST_SEND_BACK, AP_COSTS }; /* by the part,
-	to the next and the one before */
+enum {
+	AP_COST_SEND = AP_TIMES, /* by the part, to the next one: the end of it that is the part's */
+	AP_COST_SEND_BACK, /* and to the one before */
+	AP_COST_RECEIVE, /* to the part, from the one before */
+	AP_COST_RECEIVE_BACK, /* and from the next one */
+	AP_COST_SHARE, /* of the passes over all micro-batches, by the devices of the part's stage in all of
+	                  them: these shares add up to a step at most */
+	AP_COST_DEVICES, /* of its stage, in the first segment */
+	AP_COSTS
+};
 
 struct ap_lattice_option {
-	int64_t cost[AP_COSTS]; /* ticks */
+	int64_t cost[AP_COSTS]; /* ticks; devices */
 	uint32_t degree;
 	int32_t part;
 	const struct ap_part_choice *choice;

@@ -104,7 +104,7 @@ static void lay_out(struct ap_options *c)
 static double most_s(const struct ap_options *c)
 {
 	const struct ap_partition *p = c->p;
-	double sum = 0, send = 0;
+	double sum = 0, send = 0, back = 0;
 
 	for (uint32_t r = 0; r < p->nrun; r++) {
 		double most = 0;
@@ -120,9 +120,11 @@ static double most_s(const struct ap_options *c)
 		}
 		sum += most * (double)p->run[r].count;
 	}
-	for (uint32_t d = 0; d < p->ndegree; d++)
-		send = fmax(send, p->degree[d].send_s + p->degree[d].send_back_s);
-	return sum + send * (double)p->nmicro * c->npart + p->shared.send_s + p->shared.send_back_s;
+	for (uint32_t d = 0; d < p->ndegree; d++) {
+		send = fmax(send, fmax(p->degree[d].send_s, p->degree[d].receive_s));
+		back = fmax(back, fmax(p->degree[d].send_back_s, p->degree[d].receive_back_s));
+	}
+	return sum + (send + back) * (double)p->nmicro * c->npart + p->shared.send_s + p->shared.send_back_s;
 }
 
 static int64_t in_ticks(double s, double tick_s, bool *exact)
@@ -155,6 +157,8 @@ static void make_ticks(struct ap_options *c)
 	for (uint32_t d = 0; d < p->ndegree; d++) {
 		in_ticks(p->degree[d].send_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
+		in_ticks(p->degree[d].receive_s, c->tick_s, &exact);
+		in_ticks(p->degree[d].receive_back_s, c->tick_s, &exact);
 	}
 	in_ticks(p->shared.send_s, c->tick_s, &exact);
 	in_ticks(p->shared.send_back_s, c->tick_s, &exact);
@@ -296,18 +300,44 @@ double ap_options_error_s(const struct ap_options *c)
 	return c->error_s;
 }
 
-int64_t ap_options_send(const struct ap_options *c, uint32_t degree)
+static int64_t slower_end(const struct ap_options *c, double send_s, double receive_s)
 {
 	bool exact = true;
 
-	return in_ticks(c->p->degree[degree].send_s, c->tick_s, &exact);
+	return in_ticks(fmax(send_s, receive_s), c->tick_s, &exact);
 }
 
-int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree)
+int64_t ap_options_send(const struct ap_options *c, uint32_t from, uint32_t to)
 {
-	bool exact = true;
+	const struct ap_partition_degree *d = c->p->degree;
 
-	return in_ticks(c->p->degree[degree].send_back_s, c->tick_s, &exact);
+	return slower_end(c, from == AP_NONE ? 0 : d[from].send_s, to == AP_NONE ? 0 : d[to].receive_s);
+}
+
+int64_t ap_options_send_back(const struct ap_options *c, uint32_t from, uint32_t to)
+{
+	const struct ap_partition_degree *d = c->p->degree;
+
+	return slower_end(c, from == AP_NONE ? 0 : d[from].send_back_s,
+		to == AP_NONE ? 0 : d[to].receive_back_s);
+}
+
+bool ap_options_sends(const struct ap_options *c, uint32_t from, uint32_t to, int64_t *there, int64_t *home)
+{
+	int64_t least[4] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, most = 0;
+
+	for (uint32_t d = from; d < to; d++) {
+		int64_t end[4] = {ap_options_send(c, d, AP_NONE), ap_options_send(c, AP_NONE, d),
+			ap_options_send_back(c, d, AP_NONE), ap_options_send_back(c, AP_NONE, d)};
+
+		for (int i = 0; i < 4; i++) {
+			least[i] = end[i] < least[i] ? end[i] : least[i];
+			most = end[i] > most ? end[i] : most;
+		}
+	}
+	*there = least[0] > least[1] ? least[0] : least[1];
+	*home = least[2] > least[3] ? least[2] : least[3];
+	return to - from == 1 || most == 0 || (*there > 0 && *home > 0);
 }
 
 struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options *c)

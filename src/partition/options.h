@@ -36,8 +36,15 @@ struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partiti
 
 double ap_options_tick_s(const struct ap_options *c); /* a power of two */
 double ap_options_error_s(const struct ap_options *c); /* by which rounding moves an objective at most */
-int64_t ap_options_send(const struct ap_options *c, uint32_t degree);
-int64_t ap_options_send_back(const struct ap_options *c, uint32_t degree);
+
+/* Ticks of ap_partition_send_s(), ap_partition_send_back_s(); AP_NONE: what the other end takes alone. */
+int64_t ap_options_send(const struct ap_options *c, uint32_t from, uint32_t to);
+int64_t ap_options_send_back(const struct ap_options *c, uint32_t from, uint32_t to);
+
+/* What every send takes at least in plans of the degrees from `from` to `to` - 1, into *there and *home.
+ * Returns whether paths may go through queues of sends: not if some take time in some of these plans, and
+ * none in others. O(degrees). */
+bool ap_options_sends(const struct ap_options *c, uint32_t from, uint32_t to, int64_t *there, int64_t *home);
 
 /* A replay of the problem's schedule, with what its parts share, in the arena of ctx. */
 struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options *c);

@@ -80,6 +80,21 @@ static bool bytes_fit(const struct ap_partition *p)
 	return true;
 }
 
+bool ap_partition_has_room(const struct ap_partition *p, uint32_t degree)
+{
+	return p->devices == 0 || p->degree[degree].devices <= p->devices / p->nstage;
+}
+
+double ap_partition_send_s(const struct ap_partition *p, uint32_t from, uint32_t to)
+{
+	return fmax(p->degree[from].send_s, p->degree[to].receive_s);
+}
+
+double ap_partition_send_back_s(const struct ap_partition *p, uint32_t from, uint32_t to)
+{
+	return fmax(p->degree[from].send_back_s, p->degree[to].receive_back_s);
+}
+
 const char *ap_partition_fault(const struct ap_partition *p)
 {
 	int64_t parts, slots, cells, n = 0;
@@ -93,6 +108,13 @@ const char *ap_partition_fault(const struct ap_partition *p)
 			return "more than 65536 layers";
 	if (!ap_mul(parts + 1, n + 1, &cells) || cells > AP_PARTITION_CELLS)
 		return "more than 2^22 parts times layers";
+	for (uint32_t d = 0; p->devices > 0 && d < p->ndegree; d++)
+		if (p->degree[d].devices < 1 || p->degree[d].devices > p->devices)
+			return "a stage has more devices than all";
+	if (p->devices > AP_PARTITION_DEVICES)
+		return "more than 2^20 devices";
+	if (p->devices > 0 && n > AP_PARTITION_SHARING)
+		return "more than 1024 layers in stages that share devices";
 	return bytes_fit(p) ? NULL : "memory adds up to more than 2^62 bytes";
 }
 
@@ -144,6 +166,7 @@ static const char *shape_fault(const struct judging *j, int32_t *at)
 {
 	const struct ap_partition *p = j->p;
 	const int64_t *first = j->plan->first;
+	int64_t devices = 0;
 
 	*at = 0;
 	if (first[0] != 0 || first[j->npart] != j->nbody)
@@ -152,6 +175,10 @@ static const char *shape_fault(const struct judging *j, int32_t *at)
 		if (j->plan->degree[s] >= p->ndegree ||
 			(!p->degree_by_stage && j->plan->degree[s] != j->plan->degree[0]))
 			return "its stages have not one degree";
+	for (int32_t s = 0; s < p->nstage; s++)
+		devices += p->degree[j->plan->degree[s]].devices;
+	if (p->devices > 0 && devices > p->devices)
+		return "its stages have more devices than there are";
 	for (int32_t q = 0; q < j->npart; q++) {
 		int64_t n = first[q + 1] - first[q], from, to;
 
@@ -259,14 +286,16 @@ struct load { /* of a part: sums of its layers */
 
 static void add_up(const struct judging *j, int32_t q, struct load *l)
 {
-	const struct ap_partition_degree *d = &j->p->degree[j->plan->degree[stage_of(j, q)]];
-	bool last = q + 1 == j->npart;
+	uint32_t own = j->plan->degree[stage_of(j, q)], next;
 	double *last_s;
 	int64_t from, to;
 
-	*l = (struct load){.time.send_s = last ? 0 : d->send_s};
-	if (!last)
-		l->time.send_back_s = j->p->degree[j->plan->degree[stage_of(j, q + 1)]].send_back_s;
+	*l = (struct load){0};
+	if (q + 1 < j->npart) {
+		next = j->plan->degree[stage_of(j, q + 1)];
+		l->time.send_s = ap_partition_send_s(j->p, own, next);
+		l->time.send_back_s = ap_partition_send_back_s(j->p, next, own);
+	}
 	span(j, q, &from, &to);
 	for (int64_t i = from; i < to; i++) {
 		const struct ap_partition_row *r = row_of(j, q, i);

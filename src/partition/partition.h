@@ -5,7 +5,8 @@
  * instant. It knows neither operators nor machines.
  *
  * Layers that do not count (`at`) stay at the ends; the others, the body, are numbered from 0. A plan uses
- * one degree (a way to cut layers over the devices of a stage) for all stages, or one for each.
+ * one degree (a way to cut layers over the devices of a stage) for all stages, or one for each. Degrees may
+ * be of different numbers of devices, of which the stages have so many together.
  */
 #ifndef AP_PARTITION_PARTITION_H
 #define AP_PARTITION_PARTITION_H
@@ -57,6 +58,8 @@ struct ap_partition_run { /* equal layers in a row */
 struct ap_partition_degree {
 	const char *name;
 	double send_s, send_back_s; /* of results, and of gradients, by a part of this degree */
+	double receive_s, receive_back_s; /* and to it: what is sent takes as long as the slower end */
+	int64_t devices; /* of a stage of this degree, at least 1 where stages share devices */
 };
 
 struct ap_partition_shared { /* what the first and the last part both use, in stages of their own */
@@ -94,6 +97,7 @@ struct ap_partition {
 	uint32_t ndegree, nkind, nclass, nrun; /* all but nrun at least 1 */
 	const struct ap_partition_degree *degree;
 	bool degree_by_stage;
+	int64_t devices; /* that all stages have together, at most; 0: each has what its degree asks for */
 	struct ap_partition_shared shared;
 	const char *const *kind;
 	const struct ap_partition_class *cls;
@@ -112,10 +116,20 @@ struct ap_partition {
 #define AP_PARTITION_PARTS 4096
 #define AP_PARTITION_SLOTS (1 << 23) /* passes of all stages */
 #define AP_PARTITION_CELLS (1 << 22) /* parts times layers */
+#define AP_PARTITION_DEVICES (1 << 20)
+#define AP_PARTITION_SHARING (1 << 10) /* layers, where stages share devices */
 
 /* What the numbers of a problem break, of the limits above and in overflow: text for a message; NULL if
  * they are sound. For problems that are made, not read. O(layers). */
 const char *ap_partition_fault(const struct ap_partition *p);
+
+/* Are there devices enough for all stages to be of this degree? */
+bool ap_partition_has_room(const struct ap_partition *p, uint32_t degree);
+
+/* Seconds that results take from a part of degree `from` to the next one, of degree `to`, and gradients
+ * from a part of degree `from` to the one before it. */
+double ap_partition_send_s(const struct ap_partition *p, uint32_t from, uint32_t to);
+double ap_partition_send_back_s(const struct ap_partition *p, uint32_t from, uint32_t to);
 
 int64_t ap_partition_layers(const struct ap_partition *p); /* of all runs */
 int64_t ap_partition_body(const struct ap_partition *p); /* that count */

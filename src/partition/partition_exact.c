@@ -118,12 +118,24 @@ static void improve(struct one *x, int64_t bound, uint64_t work)
 		take(x, value);
 }
 
-/* Gives each part of the walk its first option. Returns false if one has none. */
+/* Gives each part of the walk its first option of those on the fewest devices. Returns false if one has
+ * none. */
 static bool take_options(struct one *x)
 {
-	for (int32_t q = 0; q < x->s->npart; q++)
-		if (!ap_lattice_options(x->l, q, x->walk.first[q], x->walk.first[q + 1], &x->walk.option[q]))
+	const struct ap_partition_degree *degree = x->s->p->degree;
+
+	for (int32_t q = 0; q < x->s->npart; q++) {
+		uint32_t first, n = ap_lattice_options(x->l, q, x->walk.first[q], x->walk.first[q + 1],
+			&first);
+
+		if (n == 0)
 			return false;
+		x->walk.option[q] = first;
+		for (uint32_t i = first + 1; i < first + n && x->s->p->devices > 0; i++)
+			if (degree[ap_lattice_option(x->l, i)->degree].devices <
+				degree[ap_lattice_option(x->l, x->walk.option[q])->degree].devices)
+				x->walk.option[q] = i;
+	}
 	return true;
 }
 
@@ -432,10 +444,13 @@ static bool solve_all(struct solving *s)
 	begin_evenly(s);
 	if (s->p->degree_by_stage)
 		return solve_degrees(s, 0, s->p->ndegree);
-	for (uint32_t d = 0; d < s->p->ndegree; d++)
+	for (uint32_t d = 0; d < s->p->ndegree; d++) {
+		if (!ap_partition_has_room(s->p, d))
+			continue;
 		if ((d > 0 && (s->out->work >= s->limit || ap_ctx_stopped(s->ctx))) || !solve_degrees(s, d,
 			d + 1))
 			return false;
+	}
 	return true;
 }
 
@@ -556,6 +571,8 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 	for (uint32_t d = 0; d < p->ndegree; d += at_once) {
 		int64_t value = most < (double)bound ? (int64_t)most : bound;
 
+		if (!p->degree_by_stage && !ap_partition_has_room(p, d))
+			continue;
 		if (ap_uniform_is(p)) {
 			struct ap_uniform best;
 

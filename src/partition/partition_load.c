@@ -177,9 +177,21 @@ static enum ap_status read_sizes(struct loader *l, const char *key, int64_t none
 	return AP_OK;
 }
 
+/* Of a stage of a degree, where stages share devices. */
+static enum ap_status read_devices(struct loader *l, const struct ap_jv *v, struct ap_partition_degree *d)
+{
+	if (l->p->devices > 0)
+		return ap_json_get_int(l->ctx, l->doc, v, "devices", 1, l->p->devices, &d->devices);
+	if (ap_jv_get(v, "devices"))
+		return FAULT(l, ap_jv_get(v, "devices"), d->name, "pipeline-size",
+			"stages share no devices: the problem has no \"devices\"");
+	return AP_OK;
+}
+
 static enum ap_status read_degrees(struct loader *l)
 {
-	static const char *const known[] = {"name", "send_s", "send_back_s", NULL};
+	static const char *const known[] = {"name", "send_s", "send_back_s", "receive_s", "receive_back_s",
+		"devices", NULL};
 	struct ap_partition_degree *d;
 	const struct ap_jv *list;
 
@@ -189,6 +201,9 @@ static enum ap_status read_degrees(struct loader *l)
 	d = AP_NEW_N(l->ctx->arena, struct ap_partition_degree, l->p->ndegree);
 	l->p->degree = d;
 	if (!ap_jv_get(l->root, "degrees")) {
+		if (l->p->devices > 0)
+			return FAULT(l, ap_jv_get(l->root, "devices"), NULL, "pipeline-size",
+				"no degree says how many devices a stage of it takes");
 		d->name = "";
 		return add_name(l, l->degrees, l->root, d->name);
 	}
@@ -200,7 +215,25 @@ static enum ap_status read_degrees(struct loader *l)
 		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "send_s", 0, MAX_S, &d->send_s));
 		d->send_back_s = d->send_s;
 		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "send_back_s", 0, MAX_S, &d->send_back_s));
+		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "receive_s", 0, MAX_S, &d->receive_s));
+		d->receive_back_s = d->receive_s;
+		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "receive_back_s", 0, MAX_S, &d->receive_back_s));
+		AP_TRY(read_devices(l, v, d));
 	}
+	return AP_OK;
+}
+
+/* Are there devices for all stages? */
+static enum ap_status check_devices(struct loader *l)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t d = 0; d < l->p->ndegree; d++)
+		least = l->p->degree[d].devices < least ? l->p->degree[d].devices : least;
+	if (l->p->devices > 0 && least > l->p->devices / l->p->nstage)
+		return FAULT(l, ap_jv_get(l->root, "devices"), NULL, "pipeline-size",
+			"%" PRId32 " stages of at least %" PRId64 " devices each are more than %" PRId64,
+			l->p->nstage, least, l->p->devices);
 	return AP_OK;
 }
 
@@ -398,8 +431,8 @@ static enum ap_status read_rules(struct loader *l)
 static enum ap_status read_head(struct loader *l)
 {
 	static const char *const known[] = {"schema", "objective", "stages", "segments", "micro_batches",
-		"scheduler", "capacity_bytes", "fixed_bytes", "degrees", "shared", "kinds", "classes",
-		"layers", "rules", NULL};
+		"scheduler", "capacity_bytes", "fixed_bytes", "devices", "degrees", "shared", "kinds",
+		"classes", "layers", "rules", NULL};
 	static const char *const words[] = {"step", "largest_stage", NULL};
 	int word = AP_OBJECTIVE_STEP;
 	const char *schema;
@@ -428,7 +461,9 @@ enum ap_status ap_partition_load(struct ap_ctx *ctx, const struct ap_json *doc,
 	AP_TRY(read_shape(&l));
 	AP_TRY(read_sizes(&l, "capacity_bytes", AP_NO_LIMIT, &l.p->capacity_bytes));
 	AP_TRY(read_sizes(&l, "fixed_bytes", 0, &l.p->fixed_bytes));
+	AP_TRY(ap_json_opt_int(ctx, doc, l.root, "devices", 1, AP_PARTITION_DEVICES, &l.p->devices));
 	AP_TRY(read_degrees(&l));
+	AP_TRY(check_devices(&l));
 	AP_TRY(read_shared(&l));
 	AP_TRY(read_kinds(&l));
 	AP_TRY(read_classes(&l));

@@ -102,12 +102,18 @@ void ap_partition_write_json(const struct ap_partition *p, ap_write_fn *write, v
 	ap_jw_kstr(&w, "scheduler", p->scheduler->name);
 	write_bytes(&w, "capacity_bytes", p->capacity_bytes, p->nstage);
 	write_bytes(&w, "fixed_bytes", p->fixed_bytes, p->nstage);
+	if (p->devices > 0)
+		ap_jw_kint(&w, "devices", p->devices);
 	ap_jw_karr(&w, "degrees");
 	for (uint32_t d = 0; d < p->ndegree; d++) {
 		ap_jw_obj_flat(&w);
 		ap_jw_kstr(&w, "name", p->degree[d].name);
 		ap_jw_knum(&w, "send_s", p->degree[d].send_s);
 		ap_jw_knum(&w, "send_back_s", p->degree[d].send_back_s);
+		ap_jw_knum(&w, "receive_s", p->degree[d].receive_s);
+		ap_jw_knum(&w, "receive_back_s", p->degree[d].receive_back_s);
+		if (p->devices > 0)
+			ap_jw_kint(&w, "devices", p->degree[d].devices);
 		ap_jw_end(&w);
 	}
 	ap_jw_end(&w);
@@ -184,6 +190,8 @@ static void write_stage(const struct writing *x, const struct ap_partition_stage
 {
 	ap_jw_obj_flat(x->w);
 	ap_jw_kstr(x->w, "degree", x->p->degree[x->plan->degree[i]].name);
+	if (x->p->devices > 0)
+		ap_jw_kint(x->w, "devices", x->p->degree[x->plan->degree[i]].devices);
 	ap_jw_knum(x->w, "passes_s", s->busy_s);
 	ap_jw_knum(x->w, "end_s", s->end_s);
 	ap_jw_kint(x->w, "memory_bytes", s->memory_bytes);

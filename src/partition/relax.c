@@ -57,17 +57,24 @@ struct group { /* columns that share out a number of layers: all of them, or som
 	bool is_switch, is_body;
 };
 
+struct way { /* of running a layer */
+	struct ap_part_choice one;
+	double on_devices; /* passes of a micro-batch, for each device of the stage, if these are shared */
+	bool is_worse; /* than another one */
+};
+
 struct column { /* layers in a part and a kind */
 	int32_t part;
 	uint32_t group;
 	bool is_lean; /* of a uniform plan: of the kind that is counted */
-	struct ap_part_choice one; /* of a switch: what it is more than in the part's base */
+	struct way way; /* of a switch: what it is more than in the part's base */
 };
 
 struct base { /* what a part has whatever the columns are */
 	int64_t layers;
 	int64_t lean; /* of these, of uniform plans: of the kind that is counted */
 	struct ap_part_choice sum; /* times, and bytes but temporary ones */
+	double on_devices;
 };
 
 struct bundle { /* of paths: a cost of parts' times */
@@ -180,8 +187,7 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
 	struct ap_arena *arena = ctx->arena;
 	size_t n = (size_t)p->nstage * (size_t)p->nsegment;
 	int32_t *stage_of = AP_NEW_N(arena, int32_t, n), *segment_of = AP_NEW_N(arena, int32_t, n);
-	int64_t send = INT64_MAX, back = INT64_MAX;
-	bool none = false, some = false;
+	int64_t send, back;
 
 	*r = (struct ap_relax){.ctx = ctx, .p = p, .c = c, .replay = replay, .from = from, .to = to,
 		.number = ANY,
@@ -191,15 +197,7 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
 		.time = AP_NEW_N(arena, struct ap_ticks, n), .layers = AP_NEW_N(arena, double, n),
 		.flow = {ap_arena_alloc(arena, n, sizeof(int64_t[AP_TIMES])), AP_NEW_N(arena, int64_t, n),
 			AP_NEW_N(arena, int64_t, n)}};
-	for (uint32_t d = from; d < to; d++) {
-		int64_t there = ap_options_send(c, d), home = ap_options_send_back(c, d);
-
-		send = there < send ? there : send;
-		back = home < back ? home : back;
-		none = none || there == 0 || home == 0;
-		some = some || there > 0 || home > 0;
-	}
-	r->queues = to - from == 1 || !(none && some);
+	r->queues = ap_options_sends(c, from, to, &send, &back);
 	for (int32_t q = 0; q < r->npart; q++) {
 		ap_schedule_spot(p->scheduler, p->nstage, q, &stage_of[q], &segment_of[q]);
 		r->send[q] = q + 1 < r->npart ? send : 0;
@@ -230,22 +228,28 @@ static bool is_leaner(const struct ap_part_choice *a, const struct ap_part_choic
 	return true;
 }
 
-static bool is_better(const struct program *x, const struct ap_part_choice *a, const struct ap_part_choice *b)
+static bool is_better(const struct program *x, const struct way *a, const struct way *b)
 {
-	return is_quicker(a, b) && (x->fast || is_leaner(a, b));
+	return is_quicker(&a->one, &b->one) && a->on_devices <= b->on_devices &&
+	       (x->fast || is_leaner(&a->one, &b->one));
 }
 
 /* The ways in which a layer of the bucket can run that no other is better than. Returns how many. */
-static size_t ways(const struct program *x, const struct bucket *b, struct ap_part_choice *out)
+static size_t ways(const struct program *x, const struct bucket *b, struct way *out)
 {
 	const struct ap_relax *r = x->r;
 	size_t n = 0, kept = 0;
 
 	for (uint32_t d = r->from; d < r->to; d++)
 		for (uint32_t k = 0; k < r->p->nkind; k++) {
-			if (!ap_options_layer(r->c, b->cls, d, k, &out[n]))
+			struct way w = {.on_devices = 0};
+
+			if (!ap_options_layer(r->c, b->cls, d, k, &w.one))
 				continue;
-			n++;
+			if (r->p->devices > 0)
+				w.on_devices = (double)r->p->degree[d].devices *
+					(double)passes(&w.one.time);
+			out[n++] = w;
 			if (r->number == 0 || (b->is_end && r->p->kinds != AP_KINDS_FREE))
 				break; /* its first kind */
 		}
@@ -258,20 +262,21 @@ static size_t ways(const struct program *x, const struct bucket *b, struct ap_pa
 			if (k != i && is_better(x, &out[k], &out[i]) &&
 				(k < i || !is_better(x, &out[i], &out[k])))
 				break;
-		out[i].self = k < n;
+		out[i].is_worse = k < n;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!out[i].self)
+		if (!out[i].is_worse)
 			out[kept++] = out[i];
 	return kept;
 }
 
-static void hold(struct base *b, const struct ap_part_choice *one, int64_t times)
+static void hold(struct base *b, const struct way *w, int64_t times)
 {
 	for (int k = 0; k < AP_TIMES; k++)
-		b->sum.time.t[k] += times * one->time.t[k];
+		b->sum.time.t[k] += times * w->one.time.t[k];
 	for (int k = 0; k < AP_HELD_ONCE; k++)
-		b->sum.bytes[k] += times * one->bytes[k];
+		b->sum.bytes[k] += times * w->one.bytes[k];
+	b->on_devices += (double)times * w->on_devices;
 }
 
 /* The layers of the body that a part has: exactly, if *exact. */
@@ -286,8 +291,7 @@ static int64_t part_count(const struct ap_relax *r, int32_t q, bool *exact)
 }
 
 static void add_group(struct program *x, int64_t count, int32_t from, int32_t to,
-	const struct ap_part_choice *way,
-	size_t nway, struct group like)
+	const struct way *way, size_t nway, struct group like)
 {
 	struct ap_arena *arena = x->r->ctx->arena;
 	uint32_t id = (uint32_t)x->group.n;
@@ -299,7 +303,8 @@ static void add_group(struct program *x, int64_t count, int32_t from, int32_t to
 	AP_PUSH(arena, x->group, like);
 	for (int32_t q = from; q < to; q++) {
 		/* More layers of the kind that is counted are for memory alone. */
-		bool enough = x->fast && x->base[q].lean && is_quicker(&way[0], &way[1]);
+		bool enough = x->fast && x->base[q].lean && is_quicker(&way[0].one, &way[1].one) &&
+			way[0].on_devices <= way[1].on_devices;
 
 		for (size_t k = 0; k < (enough ? 1 : nway); k++)
 			AP_PUSH(arena, x->col, ((struct column){q, id, like.is_body && k > 0, way[k]}));
@@ -307,13 +312,13 @@ static void add_group(struct program *x, int64_t count, int32_t from, int32_t to
 }
 
 /* Moves the way that is as quick as all others to the front. Returns false if there is none. */
-static bool first_quickest(struct ap_part_choice *way, size_t n)
+static bool first_quickest(struct way *way, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct ap_part_choice swap = way[i];
+		struct way swap = way[i];
 		size_t k = 0;
 
-		while (k < n && is_quicker(&way[i], &way[k]))
+		while (k < n && is_quicker(&way[i].one, &way[k].one))
 			k++;
 		if (k < n)
 			continue;
@@ -325,17 +330,18 @@ static bool first_quickest(struct ap_part_choice *way, size_t n)
 }
 
 /* Layers whose part is known: in the quickest way, from which some switch to others. */
-static void add_known(struct program *x, int32_t q, int64_t count, const struct ap_part_choice *way, size_t n,
+static void add_known(struct program *x, int32_t q, int64_t count, const struct way *way, size_t n,
 	bool is_body)
 {
 	struct ap_mark mark = ap_arena_mark(x->r->ctx->scratch);
-	struct ap_part_choice *more = AP_NEW_N(x->r->ctx->scratch, struct ap_part_choice, n);
+	struct way *more = AP_NEW_N(x->r->ctx->scratch, struct way, n);
 
 	for (size_t k = 1; k < n; k++) {
 		for (int i = 0; i < AP_TIMES; i++)
-			more[k - 1].time.t[i] = way[k].time.t[i] - way[0].time.t[i];
+			more[k - 1].one.time.t[i] = way[k].one.time.t[i] - way[0].one.time.t[i];
 		for (int i = 0; i < AP_HELDS; i++)
-			more[k - 1].bytes[i] = way[k].bytes[i] - way[0].bytes[i];
+			more[k - 1].one.bytes[i] = way[k].one.bytes[i] - way[0].one.bytes[i];
+		more[k - 1].on_devices = way[k].on_devices - way[0].on_devices;
 	}
 	hold(&x->base[q], way, count);
 	x->base[q].layers += is_body ? count : 0;
@@ -344,7 +350,7 @@ static void add_known(struct program *x, int32_t q, int64_t count, const struct 
 }
 
 /* Parts with no fewer layers than are to be of the last kind have these; returns how many layers that are. */
-static int64_t add_lean(struct program *x, const struct bucket *b, const struct ap_part_choice *way)
+static int64_t add_lean(struct program *x, const struct bucket *b, const struct way *way)
 {
 	struct ap_relax *r = x->r;
 	int64_t all = 0;
@@ -360,7 +366,7 @@ static int64_t add_lean(struct program *x, const struct bucket *b, const struct 
 	return all;
 }
 
-static void lay_bucket(struct program *x, const struct bucket *b, bool alone, struct ap_part_choice *way)
+static void lay_bucket(struct program *x, const struct bucket *b, bool alone, struct way *way)
 {
 	struct ap_relax *r = x->r;
 	bool tight = alone && ap_partition_least_before(r->p, r->npart) == r->nbody, exact = b->is_end;
@@ -390,8 +396,7 @@ static bool lay_out(struct program *x)
 	struct ap_relax *r = x->r;
 	struct ap_arena *arena = r->ctx->arena;
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-	struct ap_part_choice *way = AP_NEW_N(r->ctx->scratch, struct ap_part_choice,
-		(r->to - r->from) * r->p->nkind + 1);
+	struct way *way = AP_NEW_N(r->ctx->scratch, struct way, (r->to - r->from) * r->p->nkind + 1);
 	size_t body = 0;
 
 	for (size_t i = 0; i < r->bucket.n; i++)
@@ -432,7 +437,7 @@ static void add_bundle(struct program *x, const struct bundle *b, bool at_once)
 		const struct column *c = &x->col.v[j];
 
 		for (int k = 0; k < AP_TIMES; k++)
-			a[j] -= (double)b->pass[c->part][k] * (double)c->one.time.t[k];
+			a[j] -= (double)b->pass[c->part][k] * (double)c->way.one.time.t[k];
 		a[j] *= by;
 	}
 	for (int32_t q = 0; q < r->npart; q++)
@@ -445,15 +450,53 @@ static void add_bundle(struct program *x, const struct bundle *b, bool at_once)
 	r->work += x->col.n;
 }
 
+/* Micro-batches that the objective counts. */
+static double rounds_of(const struct ap_relax *r)
+{
+	return r->p->objective == AP_OBJECTIVE_STEP ? (double)r->p->nmicro : 1;
+}
+
+/* What the stages are busy on their devices is no more than all devices have in a step, however they are
+ * shared: a row of z, and what the plan in fractions has of it, in ticks. */
+static void add_shared(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = 0;
+	double by = rounds_of(r) / ((double)r->p->devices * r->unit);
+
+	for (size_t j = 0; j < x->col.n; j++)
+		a[j] = -by * x->col.v[j].way.on_devices;
+	for (int32_t q = 0; q < r->npart; q++)
+		base += x->base[q].on_devices;
+	add_row(x, a, 1, base * by);
+}
+
+static int64_t shared_of(const struct program *x, const double *layers)
+{
+	const struct ap_relax *r = x->r;
+	double sum = 0;
+
+	if (r->p->devices == 0)
+		return 0;
+	for (size_t j = 0; j < x->col.n; j++)
+		sum += layers[j] * x->col.v[j].way.on_devices;
+	for (int32_t q = 0; q < r->npart; q++)
+		sum += x->base[q].on_devices;
+	return (int64_t)(sum * rounds_of(r) / (double)r->p->devices);
+}
+
 /* The times of a plan in fractions. */
 static void take_times(const struct program *x, const double *layers)
 {
 	struct ap_relax *r = x->r;
 	double *sum = AP_NEW_N(r->ctx->scratch, double, r->npart * AP_TIMES);
 
-	for (size_t j = 0; j < x->col.n; j++)
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct column *c = &x->col.v[j];
+
 		for (int k = 0; layers[j] > 0 && k < AP_TIMES; k++)
-			sum[x->col.v[j].part * AP_TIMES + k] += layers[j] * (double)x->col.v[j].one.time.t[k];
+			sum[c->part * AP_TIMES + k] += layers[j] * (double)c->way.one.time.t[k];
+	}
 	for (int32_t q = 0; q < r->npart; q++)
 		for (int k = 0; k < AP_TIMES; k++)
 			r->time[q].t[k] = x->base[q].sum.time.t[k] + (int64_t)sum[q * AP_TIMES + k];
@@ -476,13 +519,14 @@ static int64_t value_of(struct program *x, const double *layers)
 {
 	struct ap_relax *r = x->r;
 	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-	int64_t value = 0;
+	int64_t value = shared_of(x, layers), end;
 
 	take_times(x, layers);
 	ap_arena_release(r->ctx->scratch, mark);
 	if (r->p->objective == AP_OBJECTIVE_STEP) {
 		r->work += ap_replay_steps(r->replay);
-		return ap_replay_end(r->replay, r->time, r->send, r->back);
+		end = ap_replay_end(r->replay, r->time, r->send, r->back);
+		return end > value ? end : value;
 	}
 	for (int32_t s = 0; s < r->p->nstage; s++) {
 		int64_t sum = 0;
@@ -738,7 +782,7 @@ static void add_limit(struct program *x, int32_t stage, uint32_t instant, double
 		const struct column *c = &x->col.v[j];
 		struct held h = {{0}};
 
-		add_held(&h, 1, c->one.bytes);
+		add_held(&h, 1, c->way.one.bytes);
 		if (r->stage_of[c->part] == stage)
 			a[j] = -bytes_at(at, instant, r->p->nsegment, r->segment_of[c->part], &h) /
 				fmax(room, 1);
@@ -758,7 +802,8 @@ static int add_memory(struct program *x, const double *layers)
 		add_held(&held[q], 1, x->base[q].sum.bytes);
 	for (size_t j = 0; j < x->col.n; j++)
 		if (layers[j] > 0)
-			add_held(&held[x->col.v[j].part], layers[j], x->col.v[j].one.bytes);
+			add_held(&held[x->col.v[j].part], layers[j],
+				x->col.v[j].way.one.bytes);
 	for (int32_t s = 0; s < r->p->nstage && (n == 0 || !x->fast); s++) {
 		uint32_t instant = 0;
 		double room;
@@ -962,6 +1007,8 @@ static void begin(struct program *x)
 	x->lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
 	for (size_t i = 0; i < r->bundle.n; i++)
 		add_bundle(x, &r->bundle.v[i], i == 0);
+	if (r->p->devices > 0)
+		add_shared(x);
 	add_groups(x);
 }
 
@@ -1544,7 +1591,7 @@ static double *most_layers(const struct program *x, int64_t most)
 
 	for (size_t j = 0; j < x->col.n; j++)
 		if (x->group.v[x->col.v[j].group].is_body)
-			layer = fmin(layer, (double)passes(&x->col.v[j].one.time));
+			layer = fmin(layer, (double)passes(&x->col.v[j].way.one.time));
 	for (int32_t s = 0; s < r->p->nstage; s++)
 		room[s] = (double)most / (double)nmicro;
 	for (int32_t q = 0; q < r->npart; q++)

@@ -214,8 +214,8 @@ void ap_uniform_best(struct ap_ctx *ctx, const struct ap_partition *p, const str
 
 	*out = (struct ap_uniform){.value = -1, .first = t.first};
 	for (size_t q = 0; q + 1 < n; q++) {
-		t.send[q] = ap_options_send(c, degree);
-		t.back[q] = ap_options_send_back(c, degree);
+		t.send[q] = ap_options_send(c, degree, degree);
+		t.back[q] = ap_options_send_back(c, degree, degree);
 	}
 	if (lay_out(&t))
 		do

@@ -7,7 +7,7 @@
 #include "pipeline/schedule.h"
 #include "unit.h"
 
-enum { MOST_STAGES = 4, MOST_PARTS = 8, MOST_CLASSES = 3, MOST_KINDS = 3, MOST_DEGREES = 2, MOST_RUNS = 5 };
+enum { MOST_STAGES = 4, MOST_PARTS = 8, MOST_CLASSES = 3, MOST_KINDS = 3, MOST_DEGREES = 3, MOST_RUNS = 5 };
 enum { MOST_PLANS = 20000 };
 
 static uint64_t case_count(void)
@@ -109,7 +109,8 @@ static void pick_rules(struct pipeline *x, uint64_t *seed)
 	}
 }
 
-static void pick(struct pipeline *x, uint64_t *seed)
+/* shares: of several degrees, among which stages may choose. */
+static void pick(struct pipeline *x, bool shares, uint64_t *seed)
 {
 	static const char *const names[] = {"a", "b", "c"};
 	struct ap_partition *p = &x->p;
@@ -128,7 +129,7 @@ static void pick(struct pipeline *x, uint64_t *seed)
 	do
 		p->nmicro = 1 + (int64_t)random_below(seed, 9);
 	while (s->refuses(p->nstage, p->nsegment, p->nmicro));
-	p->ndegree = 1 + (random_below(seed, 4) == 0);
+	p->ndegree = shares ? 2 + (uint32_t)random_below(seed, 2) : 1 + (random_below(seed, 4) == 0);
 	p->nkind = 1 + (uint32_t)random_below(seed, MOST_KINDS);
 	p->nclass = 1 + (uint32_t)random_below(seed, MOST_CLASSES);
 	for (uint32_t d = 0; d < p->ndegree; d++) {
@@ -193,6 +194,39 @@ static void pick_streams(struct pipeline *x, uint64_t own)
 	if (random_below(&seed, 2))
 		x->p.shared = (struct ap_partition_shared){some_seconds(x, &seed) * 3,
 			random_below(&seed, 3) ? some_seconds(x, &seed) * 3 : 0};
+}
+
+/* Degrees of some devices, of which there are too few for some plans, and often passes that are the quicker the
+ * more there are. */
+static void pick_devices(struct pipeline *x, uint64_t *seed)
+{
+	struct ap_partition *p = &x->p;
+	int64_t least = INT64_MAX, most = 1, unit = random_below(seed, 4) ? 1 : 60000; /* of them */
+	bool quicker = random_below(seed, 3) > 0;
+
+	for (uint32_t d = 0; d < p->ndegree; d++) {
+		struct ap_partition_degree *own = &x->degree[d];
+
+		own->devices = (1 + (int64_t)random_below(seed, 4)) * unit;
+		least = own->devices < least ? own->devices : least;
+		most = own->devices > most ? own->devices : most;
+		if (random_below(seed, 2) == 0)
+			continue;
+		own->receive_s = some_seconds(x, seed) / 4;
+		own->receive_back_s = some_seconds(x, seed) / 4;
+	}
+	p->devices = p->nstage * least + (int64_t)random_below(seed, (uint64_t)(p->nstage * (most - least) + 1));
+	p->devices = p->devices < most ? most : p->devices;
+	p->degree_by_stage = random_below(seed, 8) > 0;
+	for (uint32_t c = 0; quicker && c < p->nclass; c++)
+		for (uint32_t i = 0; i < p->ndegree * p->nkind; i++) {
+			struct ap_partition_row *r = &x->row[c][i];
+			double times = (double)(6 - x->degree[i / p->nkind].devices / unit);
+
+			r->forward_s *= times;
+			r->backward_s *= times;
+			r->weight_s *= times;
+		}
 }
 
 static void show(void *user, const char *bytes, size_t len)
@@ -293,7 +327,7 @@ START_TEST(the_engine_finds_what_all_plans_have)
 		struct ap_partition_choice all;
 		struct pipeline x;
 
-		pick(&x, &state);
+		pick(&x, false, &state);
 		pick_streams(&x, own);
 		ck_assert_ptr_null(ap_partition_fault(&x.p));
 		printf("AP_SEED=%" PRIu64 " AP_CASES=1: %s\n", own, x.p.scheduler->name);
@@ -321,6 +355,49 @@ START_TEST(the_engine_finds_what_all_plans_have)
 }
 END_TEST
 
+START_TEST(stages_share_devices_as_all_plans_have_it)
+{
+	uint64_t seed = random_seed(), cases = case_count(), tried = 0, uneven = 0, none = 0;
+
+	for (uint64_t i = 0; i < cases; i++) {
+		uint64_t own = seed + i, state = own * UINT64_C(0xDA942042E4DD58B5) | 1;
+		struct ap_partition_budget budget = {.work = MOST_PLANS};
+		struct ap_ctx ctx = ctx_create(true);
+		struct ap_partition_choice all;
+		struct pipeline x;
+
+		pick(&x, true, &state);
+		pick_streams(&x, own);
+		pick_devices(&x, &state);
+		ck_assert_ptr_null(ap_partition_fault(&x.p));
+		printf("AP_SEED=%" PRIu64 " AP_CASES=1: %s\n", own, x.p.scheduler->name);
+		fflush(stdout);
+		if (own % 2)
+			tighten(&x, &ctx, &state);
+		if (cases == 1)
+			ap_partition_write_json(&x.p, show, NULL);
+		ap_partition_brute(&ctx, &x.p, &budget, &all);
+		if (all.ended == AP_ENDED_PROVEN) {
+			bool differs = false;
+
+			tried++;
+			none += all.outcome == AP_OUT_INFEASIBLE;
+			check_against(&x, &ctx, &all);
+			if (all.plan)
+				check_below(&x, &ctx, &all);
+			for (int32_t s = 0; all.plan && s < x.p.nstage; s++)
+				differs = differs || x.degree[all.plan->degree[s]].devices !=
+					x.degree[all.plan->degree[0]].devices;
+			uneven += differs;
+		}
+		ctx_destroy(&ctx);
+	}
+	printf("%" PRIu64 " of %" PRIu64 " small enough, %" PRIu64 " best on unequal stages, %" PRIu64
+		" without a plan\n", tried, cases, uneven, none);
+	ck_assert(cases < 100 || (tried > cases / 4 && uneven > tried / 20 && none < tried / 2));
+}
+END_TEST
+
 /* Of memory that two segments share, of ends in several degrees, of uniform kinds that a class lacks, and of
  * those of which the last one is the quickest. */
 START_TEST(bounds_that_were_too_much)
@@ -334,7 +411,7 @@ START_TEST(bounds_that_were_too_much)
 		struct ap_partition_choice all;
 		struct pipeline x;
 
-		pick(&x, &state);
+		pick(&x, false, &state);
 		if (seeds[i] % 2)
 			tighten(&x, &ctx, &state);
 		ap_partition_brute(&ctx, &x.p, &budget, &all);
