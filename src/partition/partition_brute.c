@@ -233,6 +233,8 @@ static bool try_kinds(struct brute *b)
 
 static bool try_all(struct brute *b)
 {
+	if (ap_partition_least_before(b->p, b->npart) > b->nbody)
+		return true; /* none of very many cuts is legal */
 	do {
 		memset(b->first, 0, (size_t)b->npart * sizeof *b->first);
 		b->first[b->npart] = b->nbody;
