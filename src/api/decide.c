@@ -298,8 +298,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	double below_s = asked && asked->below_s > 0 ? asked->below_s : INFINITY;
 	struct ap_settings base = ap_points_undecided(ctx, set);
 	struct listing list = {.ctx = ctx, .told = told};
-	struct ap_sources whole = *src, folded;
-	struct ap_layer_fold fold;
+	struct ap_sources whole = *src, *folded = AP_NEW(ctx->arena, struct ap_sources);
+	struct ap_layer_fold *fold = AP_NEW(ctx->arena, struct ap_layer_fold);
 	struct ap_layer_table *rows;
 	struct ap_workers workers;
 	struct ap_trial_case c;
@@ -315,12 +315,13 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	whole.ready = in.loaded;
 	whole.machine = in.machine;
 	whole.sketches = true;
-	folded = whole;
-	folded.ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, &fold);
+	*folded = whole;
+	folded->ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, fold);
 	out->headroom = set->headroom >= 0 ? set->headroom
 		: in.step.software && in.step.software->memory_error > 0 ? in.step.software->memory_error
 		: USUAL_HEADROOM;
 	out->usable_bytes = (int64_t)((double)in.request.capacity_bytes * (1 - out->headroom / 100));
+	out->regular = in.machine->regular;
 	out->sequence = ap_points_sequence(in.loaded);
 	out->software = in.step.software;
 	out->chip = in.chip;
@@ -334,7 +335,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->nall = (uint32_t)list.all.n;
 	out->n = (uint32_t)list.trials.n;
 	out->trial = list.trials.v;
-	rows = ap_layer_table_create(ctx, set, &folded, &fold, &out->space);
+	rows = ap_layer_table_create(ctx, set, folded, fold, &out->space);
+	out->rows = out->space.by_layer ? rows : NULL;
 	ap_workers_make(ctx, &workers);
 	rounds = (struct ap_rounds){.n = out->n, .trial = list.trials.v, .best = AP_NONE,
 		.below_s = below_s,

@@ -21,6 +21,9 @@ struct ap_decision {
 	uint32_t nall; /* beyond what was told: points of the language without limits */
 	const struct ap_decision_point *all; /* [nall] */
 	uint32_t count[AP_DECISION_VERDICTS];
+	struct ap_layer_table *rows; /* of the layers, to which others may be added; it borrows set, src and
+	                                this space; NULL: layers are not decided one by one */
+	bool regular; /* all stages lie on the links alike */
 	double headroom; /* per cent of a device's usable memory that stays free */
 	int64_t usable_bytes; /* of a device, less that */
 	bool complete; /* not stopped */

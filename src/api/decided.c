@@ -8,6 +8,7 @@
 #include "api/cut_bound.h"
 #include "api/operator_cuts.h"
 #include "api/points.h"
+#include "api/unequal.h"
 #include "base/arena.h"
 #include "base/attempt.h"
 #include "base/diag.h"
@@ -701,6 +702,8 @@ void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const s
 		told->mfu = passes * work.products_flop / peak / plan->prediction.step_time_s;
 	told->peak = ap_dtype_name(type);
 	look_beyond(ctx, all, plan->prediction.step_time_s, &told->free);
+	if (all->set[all->taken].unequal_stages)
+		ap_unequal_look(ctx, d, plan->prediction.step_time_s, &told->unequal);
 }
 
 void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,

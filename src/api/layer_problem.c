@@ -13,7 +13,7 @@
 #include "pipeline/schedule.h"
 
 struct kind { /* all layers in one kind */
-	struct ap_partition_row *row; /* [nlayer + AP_LAYERS_ENDS] */
+	struct ap_partition_row *row; /* [nlayer + AP_LAYERS_ENDS]; NULL: there is none */
 	int64_t passed_bytes, context_bytes; /* as in struct ap_layer_rows */
 };
 
@@ -22,6 +22,13 @@ struct making {
 	const struct ap_decision_point *point;
 	const struct ap_layer_fold *fold;
 	uint32_t nlayer; /* that are kept */
+};
+
+struct degree { /* in all kinds of a point */
+	uint32_t n; /* kinds */
+	struct kind kind[AP_MIX_KINDS];
+	struct ap_partition_degree end; /* what is sent */
+	struct ap_partition_shared shared;
 };
 
 /* Of a stage of several, the first part does not hold what its last layer passes on; of all others what they
@@ -51,12 +58,13 @@ static bool has_ends(const struct making *m, const struct kind *k)
 	       k->row[m->nlayer + AP_LAYERS_LAST].forward_s > 0;
 }
 
-/* Classes of layers with equal rows, and the runs of these. */
-static void make_runs(const struct making *m, const struct kind *kind, uint32_t nkind, struct ap_partition *p)
+/* Classes of layers with equal rows, and the runs of these. kind: [ndegree * nkind] */
+static void make_runs(const struct making *m, const struct kind *kind, struct ap_partition *p)
 {
 	struct ap_map *seen = ap_map_create(m->ctx->scratch);
-	struct ap_partition_row *key = AP_NEW_N(m->ctx->scratch, struct ap_partition_row, nkind);
 	uint32_t nkept = m->nlayer + AP_LAYERS_ENDS, nall = m->fold->nlayer + AP_LAYERS_ENDS, n = 0;
+	size_t nrow = (size_t)p->ndegree * p->nkind;
+	struct ap_partition_row *key = AP_NEW_N(m->ctx->scratch, struct ap_partition_row, nrow);
 	struct ap_partition_class *cls = AP_NEW_N(m->ctx->arena, struct ap_partition_class, nkept);
 	struct ap_partition_run *run = AP_NEW_N(m->ctx->arena, struct ap_partition_run, nall);
 
@@ -68,16 +76,20 @@ static void make_runs(const struct making *m, const struct kind *kind, uint32_t 
 			: where == AP_AT_LAST ? m->nlayer + AP_LAYERS_LAST : m->fold->by[at - 1], c;
 		bool fresh;
 
-		memset(key, 0, nkind * sizeof *key);
-		for (uint32_t k = 0; k < nkind; k++)
-			memcpy(&key[k], &kind[i < m->nlayer ? k : 0].row[i], sizeof *key);
-		for (uint32_t k = 1; i >= m->nlayer && k < nkind; k++)
-			key[k].absent = true;
-		c = ap_map_put(seen, key, nkind * sizeof *key, &fresh);
+		memset(key, 0, nrow * sizeof *key);
+		for (size_t k = 0; k < nrow; k++) {
+			bool first = k % p->nkind == 0, is_end = i >= m->nlayer;
+			const struct ap_partition_row *row = kind[is_end ? k - k % p->nkind : k].row;
+
+			if (row)
+				memcpy(&key[k], &row[i], sizeof *key);
+			key[k].absent = !row || (is_end && !first);
+		}
+		c = ap_map_put(seen, key, nrow * sizeof *key, &fresh);
 		if (fresh)
 			cls[p->nclass++] = (struct ap_partition_class){
 				ap_arena_printf(m->ctx->arena, "%" PRIu32, c),
-				ap_arena_memdup(m->ctx->arena, key, nkind * sizeof *key)};
+				ap_arena_memdup(m->ctx->arena, key, nrow * sizeof *key)};
 		if (n > 0 && run[n - 1].cls == c && run[n - 1].at == where)
 			run[n - 1].count++;
 		else
@@ -153,69 +165,166 @@ static uint32_t drop_dominated(const struct making *m, struct kind *kind, const 
 	return n;
 }
 
-enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_table *rows,
-	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
-	struct ap_layer_problem *out)
+/* The rows of a point in all kinds of its mix, and their names, [AP_MIX_KINDS]. */
+static enum ap_status take_rows(const struct making *m, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, const struct ap_decision_point *point, const char **names,
+	struct degree *out)
 {
-	struct ap_partition_degree *degree = AP_NEW(ctx->arena, struct ap_partition_degree);
 	const char *const *word = ap_decision_kinds(space, point);
-	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
-	const struct making m = {ctx, point, fold, fold->nkept};
-	struct ap_partition_shared shared = {INFINITY, INFINITY};
-	struct kind kind[AP_MIX_KINDS];
-	const char **names = AP_NEW_N(ctx->arena, const char *, AP_MIX_KINDS);
-	int64_t *capacity = AP_NEW_N(ctx->arena, int64_t, point->pp);
-	int64_t *fixed = AP_NEW_N(ctx->arena, int64_t, point->pp);
-	uint32_t n = 0;
-	bool taken = false;
 
-	*degree = (struct ap_partition_degree){"", INFINITY, INFINITY};
-	*out = (struct ap_layer_problem){.p = {.nstage = (int32_t)point->pp, .nsegment = (int32_t)point->vpp,
-		.nmicro = point->micro_batches, .scheduler = ap_scheduler_at((size_t)point->scheduler),
-		.pipe = ap_layer_table_pipe(rows, point),
-		.objective = AP_OBJECTIVE_STEP, .ndegree = 1, .degree = degree, .kind = names,
-		.capacity_bytes = capacity, .fixed_bytes = fixed,
-		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,
-		.least_at_ends = 1,
-		.kinds = space->mix[point->mix].rule}};
+	*out = (struct degree){.end = {.name = "", .send_s = INFINITY, .send_back_s = INFINITY},
+		.shared = {INFINITY, INFINITY}};
 	for (int k = 0; k < AP_MIX_KINDS && word[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
+		uint32_t n = out->n;
 
 		/* What a layer computes again for the next one, as norms behind a sum, joins the two. */
 		if (!made->row && !made->why && n > 0)
 			continue;
 		if (!made->row)
-			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s",
+			return ap_diag_add(m->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s",
 				made->why ? made->why : "its layers are no runs of operators");
 		/* A kind without effect, such as selective beside fused attention. */
-		if (n > 0 && memcmp(made->row, kind[n - 1].row, m.nlayer * sizeof *made->row) == 0)
+		if (n > 0 && memcmp(made->row, out->kind[n - 1].row, m->nlayer * sizeof *made->row) == 0)
 			continue;
-		kind[n] = (struct kind){ap_arena_memdup(ctx->arena, made->row,
-			(m.nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
+		out->kind[n] = (struct kind){ap_arena_memdup(m->ctx->arena, made->row,
+			(m->nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
 			made->context_bytes};
-		names[n++] = word[k];
-		degree->send_s = fmin(degree->send_s, made->border.send_s);
-		degree->send_back_s = fmin(degree->send_back_s, made->border.send_back_s);
-		shared.send_s = fmin(shared.send_s, made->border.once_s);
-		shared.send_back_s = fmin(shared.send_back_s, made->border.once_back_s);
+		names[out->n++] = word[k];
+		out->end.send_s = fmin(out->end.send_s, made->border.send_s);
+		out->end.send_back_s = fmin(out->end.send_back_s, made->border.send_back_s);
+		out->shared.send_s = fmin(out->shared.send_s, made->border.once_s);
+		out->shared.send_back_s = fmin(out->shared.send_back_s, made->border.once_back_s);
 	}
-	for (uint32_t k = 0; k < n; k++)
-		taken |= leave_border(&m, &kind[k]);
-	out->p.shared = shared;
-	for (int64_t s = 0; s < point->pp; s++) {
+	return AP_OK;
+}
+
+/* A problem of the point's stages and schedule, without rows. */
+static struct ap_partition of_shape(const struct making *m, const struct ap_decision_space *space,
+	int64_t limit_bytes, int64_t fixed_bytes)
+{
+	int64_t *capacity = AP_NEW_N(m->ctx->arena, int64_t, m->point->pp);
+	int64_t *fixed = AP_NEW_N(m->ctx->arena, int64_t, m->point->pp);
+
+	for (int64_t s = 0; s < m->point->pp; s++) {
 		capacity[s] = limit_bytes;
-		fixed[s] = kind[0].context_bytes;
-		for (uint32_t k = 1; k < n; k++)
-			fixed[s] = kind[k].context_bytes < fixed[s] ? kind[k].context_bytes : fixed[s];
+		fixed[s] = fixed_bytes;
 	}
-	out->context_bytes = taken ? 0 : fixed[0];
-	if (space->uneven && has_ends(&m, &kind[0]))
+	return (struct ap_partition){.nstage = (int32_t)m->point->pp, .nsegment = (int32_t)m->point->vpp,
+		.nmicro = m->point->micro_batches,
+		.scheduler = ap_scheduler_at((size_t)m->point->scheduler), .objective = AP_OBJECTIVE_STEP,
+		.capacity_bytes = capacity, .fixed_bytes = fixed,
+		.counts = space->uneven ? AP_COUNTS_FREE : AP_COUNTS_EQUAL, .least_layers = 1,
+		.least_at_ends = 1, .kinds = space->mix[m->point->mix].rule};
+}
+
+static int64_t least_context(const struct degree *d)
+{
+	int64_t least = d->kind[0].context_bytes;
+
+	for (uint32_t k = 1; k < d->n; k++)
+		least = d->kind[k].context_bytes < least ? d->kind[k].context_bytes : least;
+	return least;
+}
+
+enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
+	struct ap_layer_problem *out)
+{
+	struct ap_partition_degree *degree = AP_NEW(ctx->arena, struct ap_partition_degree);
+	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
+	const struct making m = {ctx, point, fold, fold->nkept};
+	const char **names = AP_NEW_N(ctx->arena, const char *, AP_MIX_KINDS);
+	bool taken = false;
+	struct degree d;
+
+	AP_TRY(take_rows(&m, rows, space, point, names, &d));
+	for (uint32_t k = 0; k < d.n; k++)
+		taken |= leave_border(&m, &d.kind[k]);
+	*degree = d.end;
+	*out = (struct ap_layer_problem){.p = of_shape(&m, space, limit_bytes, least_context(&d)),
+		.context_bytes = taken ? 0 : least_context(&d)};
+	out->p.pipe = ap_layer_table_pipe(rows, point);
+	out->p.degree = degree;
+	out->p.ndegree = 1;
+	out->p.kind = names;
+	out->p.shared = d.shared;
+	if (space->uneven && has_ends(&m, &d.kind[0]))
 		out->p.least_at_ends = 0;
-	out->p.nkind = n = drop_dominated(&m, kind, names, n);
-	make_runs(&m, kind, n, &out->p);
-	add_up(&m, kind, n, out);
+	out->p.nkind = d.n = drop_dominated(&m, d.kind, names, d.n);
+	make_runs(&m, d.kind, &out->p);
+	add_up(&m, d.kind, d.n, out);
 	out->pass_s -= ap_layer_table_find(rows, point, 0)->summed_s;
 	return AP_OK;
+}
+
+/* Is a degree as good as another one on as many devices, in every kind, layer and send? */
+static bool is_no_worse(const struct making *m, const struct degree *a, const struct degree *b)
+{
+	bool is = a->end.devices == b->end.devices && a->n == b->n && a->end.send_s <= b->end.send_s &&
+		a->end.send_back_s <= b->end.send_back_s;
+
+	for (uint32_t k = 0; k < b->n && is; k++)
+		for (uint32_t i = 0; i < m->nlayer + AP_LAYERS_ENDS && is; i++)
+			is = is_no_more(&a->kind[k].row[i], &b->kind[k].row[i]);
+	return is;
+}
+
+uint32_t ap_layer_problem_share(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, const struct ap_decision_point *shape,
+	const struct ap_decision_point *point, uint32_t n, int64_t limit_bytes, uint32_t *of,
+	struct ap_partition *out)
+{
+	const struct ap_layer_fold *fold = ap_layer_table_fold(rows);
+	const struct making m = {ctx, shape, fold, fold->nkept};
+	struct degree *d = AP_NEW_N(ctx->arena, struct degree, n);
+	struct ap_partition_degree *end = AP_NEW_N(ctx->arena, struct ap_partition_degree, n);
+	const char **names = AP_NEW_N(ctx->arena, const char *, AP_MIX_KINDS);
+	int64_t fixed = INT64_MAX;
+	uint32_t kept = 0, nkind = 1;
+	struct kind *kind;
+	bool ends = true;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct ap_ctx quiet = ap_diag_apart(ctx);
+		const struct making own = {&quiet, shape, fold, fold->nkept};
+		bool worse = false;
+
+		if (take_rows(&own, rows, space, &point[i], names, &d[kept]) != AP_OK)
+			continue;
+		for (uint32_t k = 0; k < d[kept].n; k++)
+			leave_border(&m, &d[kept].kind[k]);
+		fixed = least_context(&d[kept]) < fixed ? least_context(&d[kept]) : fixed;
+		d[kept].end.devices = space->devices / point[i].pp;
+		d[kept].end.receive_s = d[kept].end.send_s;
+		d[kept].end.receive_back_s = d[kept].end.send_back_s;
+		for (uint32_t k = 0; k < kept && !worse; k++)
+			worse = is_no_worse(&m, &d[k], &d[kept]);
+		ends = ends && has_ends(&m, &d[kept].kind[0]);
+		of[kept] = i;
+		kept += !worse;
+	}
+	if (kept == 0)
+		return 0;
+	for (uint32_t i = 0; i < kept; i++)
+		nkind = d[i].n > nkind ? d[i].n : nkind;
+	kind = AP_NEW_N(ctx->arena, struct kind, (size_t)kept * nkind);
+	for (uint32_t i = 0; i < kept; i++) {
+		end[i] = d[i].end;
+		memcpy(&kind[(size_t)i * nkind], d[i].kind, d[i].n * sizeof *kind);
+	}
+	*out = of_shape(&m, space, limit_bytes, fixed);
+	out->degree = end;
+	out->ndegree = kept;
+	out->degree_by_stage = true;
+	out->devices = space->devices;
+	out->kind = names;
+	out->nkind = nkind;
+	out->kinds = AP_KINDS_FREE; /* those of different degrees may have other names */
+	if (space->uneven && ends)
+		out->least_at_ends = 0;
+	make_runs(&m, kind, out);
+	return kept;
 }
 
 double ap_layer_problem_bound(struct ap_ctx *ctx, const struct ap_layer_problem *q, double enough,

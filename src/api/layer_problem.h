@@ -27,6 +27,20 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	struct ap_layer_problem *out);
 
 /*
+ * The problem of stages that share the space's devices, each in a degree of its own: that of one of n points,
+ * whose stages are blocks of so many devices. Stages, segments, micro-batches, schedule and mix are those of
+ * shape, layers lie as they like and each recomputes as it likes, so that bounds are bounds of plans on
+ * blocks that each begin at a multiple of their size, on a regular machine. A send takes as long as the
+ * slower end, as between stages of its degree. Degrees that others are as good as are left out: returns how
+ * many are kept, of[i], of n, is the point of degree i. 0: there is no such plan. O(degrees^2 * kept layers *
+ * kinds).
+ */
+uint32_t ap_layer_problem_share(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, const struct ap_decision_point *shape,
+	const struct ap_decision_point *point, uint32_t n, int64_t limit_bytes, uint32_t *of,
+	struct ap_partition *out);
+
+/*
  * No plan of the problem takes less; it stops as soon as that is at least `enough` seconds. INFINITY:
  * there is no plan. times: its work, which adds to *work. As ap_partition_bound_to().
  */

@@ -32,7 +32,7 @@ struct entry {
 };
 
 struct ap_layer_table {
-	struct ap_ctx *ctx;
+	struct ap_ctx ctx; /* its arenas; what is told may end before the table */
 	const struct ap_settings *set;
 	const struct ap_sources *src;
 	const struct ap_layer_fold *fold;
@@ -51,7 +51,7 @@ struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap
 {
 	struct ap_layer_table *t = AP_NEW(ctx->arena, struct ap_layer_table);
 
-	*t = (struct ap_layer_table){.ctx = ctx, .set = set, .src = src, .fold = fold, .space = space,
+	*t = (struct ap_layer_table){.ctx = *ctx, .set = set, .src = src, .fold = fold, .space = space,
 		.words = ap_map_create(ctx->arena), .seen = ap_map_create(ctx->arena),
 		.schedules = ap_map_create(ctx->arena)};
 	return t;
@@ -112,9 +112,9 @@ static void want_schedule(struct ap_layer_table *t, const struct ap_decision_poi
 	(void)ap_map_put(t->schedules, key, sizeof key, &fresh);
 	if (!fresh)
 		return;
-	pipe = AP_NEW(t->ctx->arena, struct ap_pipe);
-	ap_schedule_pipe(t->ctx, scheduler_of(p), (int32_t)p->pp, (int32_t)p->vpp, p->micro_batches, pipe);
-	AP_PUSH(t->ctx->arena, t->pipes, pipe);
+	pipe = AP_NEW(t->ctx.arena, struct ap_pipe);
+	ap_schedule_pipe(&t->ctx, scheduler_of(p), (int32_t)p->pp, (int32_t)p->vpp, p->micro_batches, pipe);
+	AP_PUSH(t->ctx.arena, t->pipes, pipe);
 }
 
 const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t, const struct ap_decision_point *point)
@@ -141,14 +141,14 @@ void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_poin
 		make_key(t, point, k, key);
 		(void)ap_map_put(t->seen, key, sizeof key, &fresh);
 		if (fresh) {
-			struct entry *e = AP_NEW(t->ctx->arena, struct entry);
+			struct entry *e = AP_NEW(t->ctx.arena, struct entry);
 
 			e->stages = (uint32_t)point->pp;
 			e->one = in_one_stage(t, point, k);
 			e->splitting = scheduler_of(point)->splits ? scheduler_of(point) : NULL;
-			e->row = AP_NEW_N(t->ctx->arena, struct ap_partition_row,
+			e->row = AP_NEW_N(t->ctx.arena, struct ap_partition_row,
 				t->fold->nkept + AP_LAYERS_ENDS);
-			AP_PUSH(t->ctx->arena, t->entries, e);
+			AP_PUSH(t->ctx.arena, t->entries, e);
 		}
 	}
 }
@@ -379,6 +379,6 @@ void ap_layer_table_fill(struct ap_layer_table *t, struct ap_workers *workers)
 {
 	struct filling f = {t, workers};
 
-	ap_par_for(t->ctx->arena, workers->n, t->entries.n - t->nmade, make_entry, &f);
+	ap_par_for(t->ctx.arena, workers->n, t->entries.n - t->nmade, make_entry, &f);
 	t->nmade = t->entries.n;
 }

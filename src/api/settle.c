@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cost/float8.h"
 #include "cost/optimizer.h"
+#include "decision/language.h"
 #include "hybrid/hybrid.h"
 #include "route/route.h"
 #include "shard/recompute_parse.h"
@@ -264,6 +265,9 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o, unsigned
 	if (GIVEN(deadline) && !GIVEN(tokens))
 		REFUSE(deadline, "expected --tokens, too, which say how long training takes");
 	check_min_devices(ctx, o);
+	if (o->unequal_stages && !ap_executor_language_of(ap_route_at((size_t)o->executor)->name)->unequal)
+		CONTRADICT(unequal_stages, executor, "its stages have equal numbers of devices; generic "
+			"stands for software without that limit");
 	if (GIVEN(global_rank) && !OPEN(AP_SET_device_num) && o->device_num &&
 		o->global_rank >= o->device_num)
 		CONTRADICT(global_rank, device_num, "ranks count from 0");

@@ -58,7 +58,8 @@ static const struct ap_executor_language languages[] = {
 		{UNIFORM("none"), UNIFORM("full")},
 		.groups = WEIGHTS, .groups_of_samples = true, .stage_levels = WHOLE | STATES,
 		.sequences_alone = true, .experts_whole = true},
-	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .sums = true},
+	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .unequal = true,
+		.sums = true},
 };
 
 const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,

@@ -214,6 +214,15 @@ struct ap_plan_joint {
 		double step_s;
 		double bound_s; /* no plan at all, told or not, has a shorter step; 0: not known */
 	} free;
+	struct ap_plan_unequal { /* stages of unequal numbers of devices, by what their layers take alone */
+		bool asked;
+		const char *why; /* nothing is known of them; else NULL */
+		const char *said; /* the fastest, "devices=8,4 dp=4,2 tp=2,2 layers=5,3"; NULL: equal ones are
+		                     as fast */
+		double step_s; /* of it */
+		double equal_s; /* of the fastest equal ones, likewise by their layers; 0: not known */
+		double bound_s; /* none has a shorter step; 0: not known */
+	} unequal;
 	double headroom; /* per cent of a device's usable memory that stays free */
 	bool headroom_given; /* else it is the memory_error, or what is usual where that is not known */
 	int64_t usable_bytes; /* of a device, less that */

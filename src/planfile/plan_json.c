@@ -1024,6 +1024,18 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 		ap_jw_knum(w, "step_bound_s", j->free.bound_s);
 		ap_jw_end(w);
 	}
+	if (j->unequal.asked) {
+		ap_jw_kobj_flat(w, "unequal_stages");
+		if (j->unequal.why)
+			ap_jw_kstr(w, "why_not", j->unequal.why);
+		if (j->unequal.said) {
+			ap_jw_kstr(w, "decided", j->unequal.said);
+			ap_jw_knum(w, "step_time_s", j->unequal.step_s);
+			ap_jw_knum(w, "equal_step_time_s", j->unequal.equal_s);
+		}
+		ap_jw_knum(w, "step_bound_s", j->unequal.bound_s);
+		ap_jw_end(w);
+	}
 	ap_jw_knum(w, "headroom_percent", j->headroom);
 	ap_jw_kint(w, "usable_bytes", j->usable_bytes);
 	ap_jw_kint(w, "combinations", j->n);

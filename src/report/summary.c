@@ -791,6 +791,40 @@ static void add_free(struct ap_str *out, const struct ap_plan *p)
 	ap_str_addc(out, '\n');
 }
 
+/* What stages of unequal numbers of devices would take. */
+static void add_unequal(struct ap_str *out, const struct ap_plan *p)
+{
+	const struct ap_plan_unequal *u = &p->joint->unequal;
+	double step_s = p->prediction.step_time_s;
+	char buf[32];
+
+	if (!u->asked)
+		return;
+	if (u->why) {
+		line(out, "unequal stages", "nothing is known of them: %s", u->why);
+		return;
+	}
+	ap_str_addf(out, "%-18s", "unequal stages");
+	if (u->said) {
+		ap_str_addf(out, "%s by their layers", ap_format_seconds(u->step_s, buf));
+		if (u->equal_s > 0) {
+			ap_str_addf(out, ", equal ones %s (", ap_format_seconds(u->equal_s, buf));
+			ap_summary_percent(out, u->equal_s - u->step_s, u->equal_s);
+			ap_str_add(out, " less)");
+		}
+		ap_str_addf(out, ": %s", u->said);
+	} else {
+		ap_str_add(out, "none were found to be faster");
+	}
+	if (u->bound_s > 0) {
+		ap_str_addf(out, "; with as many micro-batches, run as here, no hybrid in such stages is "
+			"below %s, a gain of ", ap_format_seconds(u->bound_s, buf));
+		ap_summary_percent(out, step_s - u->bound_s, step_s);
+		ap_str_add(out, " at most");
+	}
+	ap_str_addc(out, '\n');
+}
+
 /* What was decided, among what, and what other decisions would cost. */
 static void add_joint(struct ap_str *out, const struct ap_plan *p)
 {
@@ -809,6 +843,7 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 		line(out, "given", "%s", j->given);
 	add_speed(out, p);
 	add_free(out, p);
+	add_unequal(out, p);
 	if (j->ranks)
 		line(out, "ranks", "%s", j->ranks);
 	ap_str_addf(out, "%-18s%" PRIu32 " combinations: plans of %" PRIu32 " are priced and fit (%" PRIu32

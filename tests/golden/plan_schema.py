@@ -38,10 +38,12 @@ RUNS = [
     ['search', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'b200-180', '--executor',
      'generic', '--fp8-format', 'e4m3'],
     ['search', os.path.join(SOURCE, 'tests/golden/settings/config.json'), '--device-num', '8', '--chip', 'a100-80'],
-    ['plan', MIX, '--device-num', '8,16', '--chip', 'a100-80', '--executor', 'generic', '--tokens', '1B', '--price', '2'],
+    ['plan', MIX, '--device-num', '8,16', '--chip', 'a100-80', '--executor', 'generic', '--tokens', '1B', '--price', '2',
+     '--unequal-stages'],
     ['plan', MIX, *(os.path.join(SOURCE, f'models/topo/ascend910_{n}p.json') for n in (8, 16)), '--executor', 'generic'],
     ['plan', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'a100-80', '--batch', '64',
      '--executor', 'torchtitan', '--memory', '15GB'],
+    ['plan', 'vit.json', '--device-num', '8', '--chip', 'h100', '--executor', 'generic', '--pipeline-stages', '4', '--unequal-stages'],
     ['search', 'vit.json', '--device-num', '8', '--chip', 'h100', '--executor', 'megatron'],  # a token for each sample, repeated
 ]
 # Of operators that none of these networks has: windows that are cut, copies of another type, steps back that
