@@ -8,10 +8,10 @@
 #include "rule/op.h"
 
 static const struct ap_float8_recipe recipes[] = {
-	{"delayed", true, 1, 0}, /* one scale a tensor, of the steps before */
-	{"tensorwise", false, 2, 0}, /* one scale a tensor, of its own largest value */
-	{"blockwise", false, 1, 4. / 128}, /* float32 for 128 elements, as DeepSeek-V3 */
-	{"mxfp8", false, 1, 1. / 32}, /* a power of two for 32 elements */
+	{"delayed", true, 1, 1, 0}, /* one scale a tensor, of the steps before */
+	{"tensorwise", false, 2, 3, 0}, /* one scale a tensor, of its own largest value */
+	{"blockwise", false, 1, 1, 4. / 128}, /* float32 for 128 elements, as DeepSeek-V3 */
+	{"mxfp8", false, 1, 1, 1. / 32}, /* a power of two for 32 elements */
 };
 
 const struct ap_float8_recipe *ap_float8_recipe_at(size_t i)

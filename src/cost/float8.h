@@ -17,6 +17,8 @@ struct ap_float8_recipe { /* how scales are found */
 	const char *name; /* as Megatron's --fp8-recipe has it */
 	bool delayed; /* scales are those of the steps before, which cannot run again */
 	int reads; /* passes over what is copied: 2 where its largest value has to be known first */
+	int kernels; /* of a copy: 3 where that, the scale of it and the copy are one each, as in
+	                Transformer Engine's pytorch/csrc/quantizer.cpp */
 	double scale_bytes; /* of scales, for each element of a copy */
 };
 

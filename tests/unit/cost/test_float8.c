@@ -101,14 +101,15 @@ START_TEST(time_of_a_product)
 {
 	static const struct {
 		const char *recipe;
-		double reads, copy; /* passes over 16 bits; bytes of an element of a copy */
-	} rows[] = {{"delayed", 1, 1}, {"tensorwise", 2, 1}, {"blockwise", 1, 1 + 4. / 128}, {"mxfp8", 1, 1 + 1. / 32}};
+		double reads, kernels, copy; /* passes over 16 bits; bytes of an element of a copy */
+	} rows[] = {{"delayed", 1, 1, 1}, {"tensorwise", 2, 3, 1}, {"blockwise", 1, 1, 1 + 4. / 128},
+		{"mxfp8", 1, 1, 1 + 1. / 32}};
 	struct fixture f;
 	struct ap_op_cost c;
 
 	for (size_t i = 0; i < AP_COUNT(rows); i++)
 		for (int64_t parts = 1; parts <= 2; parts++) {
-			double each = 2 * rows[i].reads + 2 * rows[i].copy, more = 5e-6 * (rows[i].reads - 1);
+			double each = 2 * rows[i].reads + 2 * rows[i].copy, more = 5e-6 * (rows[i].kernels - 1);
 			double rows_of = 4096. / (double)parts;
 
 			open_as(&f, rows[i].recipe);
@@ -121,6 +122,41 @@ START_TEST(time_of_a_product)
 				PRODUCT(1024, 2048, rows_of) + COPY(each * rows_of * 2048) + more));
 			fixture_close(&f);
 		}
+}
+END_TEST
+
+/* Eight experts of 512 rows of 1024 units each: a product, and a copy of what it reads, for each, which the host
+ * starts one after the other; the weight's copies are made once a step. Large tensors take longer than that. */
+START_TEST(experts_are_copied_one_by_one)
+{
+	static const struct {
+		const char *recipe;
+		double reads, kernels;
+	} rows[] = {{"delayed", 1, 1}, {"tensorwise", 2, 3}};
+	static const struct ap_software software = {.launch_s = 40e-6, .product_slowdown = 1};
+	struct fixture f;
+	struct ap_op_cost c;
+
+	for (size_t i = 0; i < AP_COUNT(rows); i++) {
+		double starts = 8 * rows[i].kernels * software.launch_s, flops = 2. * 8 * 512 * 2048 * (1024 + 230);
+		double product = fmax(8 * software.launch_s, 8 * 6e-6 + flops / (1979e12 * 0.71 * 0.875));
+		double weight = 8. * 1024 * 2048 * (2 * rows[i].reads + 2) / MEMORY + 8 * rows[i].kernels * 5e-6;
+
+		open_as(&f, rows[i].recipe);
+		f.step.software = &software;
+		fixture_graph(&f, "{'schema':'autopar-graph/1','name':'net',"
+			"'inputs':[{'name':'x','shape':[8,512,1024],'dtype':'bfloat16','batch_dim':1}],"
+			"'parameters':[{'name':'w','shape':[8,1024,2048],'dtype':'bfloat16'},"
+			"{'name':'bias','shape':[1024],'dtype':'bfloat16'}],'operators':["
+			"{'name':'in','type':'Add','inputs':['x','bias'],'outputs':[{'name':'x0'}],'cell':'net.0'},"
+			"{'name':'experts','type':'BatchMatMul','inputs':['x0','w'],'outputs':[{'name':'y'}],"
+			"'cell':'net.0'},"
+			"{'name':'next','type':'ReLU','inputs':['y'],'outputs':[{'name':'z'}],'cell':'net.1'},"
+			"{'name':'loss','type':'ReduceMean','inputs':['z'],'outputs':[{'name':'l'}]}],'outputs':['l']}");
+		price(&f, "experts", &c);
+		near(c.forward_s, product + starts + fmax(starts, weight));
+		fixture_close(&f);
+	}
 }
 END_TEST
 
