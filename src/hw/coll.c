@@ -306,7 +306,7 @@ static double relayed_s(const struct call *x, const struct ap_relay *relay)
 
 		if (blocks <= 1)
 			continue;
-		latency += (blocks - 1) * x->m->level[l].latency_s;
+		latency += x->m->level[l].latency_s;
 		if (bytes / rank_Bps(x, l) > longest)
 			longest = bytes / rank_Bps(x, l);
 	}

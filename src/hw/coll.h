@@ -38,7 +38,8 @@ struct ap_relay {
  * Seconds of an exchange in which what several ranks of a block need goes to it once, to the rank there that
  * lies as the sender in its own block, and on to the others from there, while more is coming. So across each
  * level each part of the group below it gets once what is needed in it, but where it already is, and the
- * level that takes longest decides.
+ * level that takes longest decides. One kernel writes to all others at once, as those of DeepEP and HybridEP
+ * do, so that a level's latency counts once, where a call of NCCL pays it for each peer.
  */
 double ap_relay_time_s(const struct ap_machine *m, const struct ap_group *g, const struct ap_relay *relay);
 
