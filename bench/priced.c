@@ -275,7 +275,10 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 			? "false" : NULL},
 		{"fp8_format", run->precision->bits == 8 ? "hybrid" : NULL},
 		{"fp8_recipe", run->precision->bits == 8 ? scales_of(run) : NULL},
+		{"fp8_param_gather", run->precision->bits == 8 && run->zero && run->framework->narrow ? "true"
+			: NULL},
 		{"tp_comm_overlap", overlaps_products(f, run) ? "true" : NULL},
+		{"moe_token_dispatcher_type", run->ep > 1 ? run->framework->dispatcher : NULL},
 		{"expert_imbalance", run->framework->balanced ? "1" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},
