@@ -53,10 +53,12 @@ static void set_compute(const struct ap_chip *chip, const struct ap_kernel *k, s
 	if (k->unit == AP_OP_MEMORY)
 		return;
 	if (k->gemm && k->unaligned) {
-		x->flops = 2 * k->b * k->m * k->n * k->k;
+		x->flops = 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * k->k;
 		x->flops_per_s = chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32] * chip->vector_efficiency;
 		add_constant(x, &chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32]);
 		add_constant(x, &chip->vector_efficiency);
+		if (halves)
+			add_constant(x, chip->matmul_half);
 		return;
 	}
 	add_constant(x, peak);
