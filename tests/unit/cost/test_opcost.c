@@ -373,6 +373,35 @@ START_TEST(attention_has_rates_of_its_own)
 }
 END_TEST
 
+/* 4096 tokens, 50000 words: three passes over the logits, and those of what the software measures of them; back,
+ * where nothing is measured, the kept ones are read and a gradient is written. */
+START_TEST(a_loss_and_metrics_pass_over_the_logits)
+{
+	struct ap_software software = {.product_slowdown = 1};
+	const double logits = 2. * 4096 * 50000;
+	struct fixture f;
+	struct ap_op_cost none, some;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	fixture_graph(&f, "{'schema':'autopar-graph/1','name':'loss',"
+		"'inputs':[{'name':'x','shape':[4096,50000],'dtype':'float16','batch_dim':0},"
+		"{'name':'label','shape':[4096],'dtype':'int32','batch_dim':0}],"
+		"'parameters':[{'name':'b','shape':[50000],'dtype':'float16'}],'operators':["
+		"{'name':'in','type':'Add','inputs':['x','b'],'outputs':[{'name':'scores'}]},"
+		"{'name':'ce','type':'SparseSoftmaxCrossEntropyWithLogits','inputs':['scores','label'],"
+		"'outputs':[{'name':'l'}]}],'outputs':['l']}");
+	f.step.software = &software;
+	price(&f, "ce", "", &none);
+	ck_assert(none.forward_s > 5e-6 + 3 * logits / (2.039e12 * 0.75));
+	ck_assert(none.forward_s < 5e-6 + 3.01 * logits / (2.039e12 * 0.75));
+	software.metric_passes = 8;
+	price(&f, "ce", "", &some);
+	near(some.forward_s, none.forward_s + 8 * logits / (2.039e12 * 0.75));
+	near(some.backward_s, none.backward_s);
+	fixture_close(&f);
+}
+END_TEST
+
 /* 8-bit operands have a peak and an efficiency of their own: of the H100 1979 TF, of which 0.71 are reached. */
 START_TEST(products_in_8_bits)
 {
