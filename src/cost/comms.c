@@ -54,7 +54,7 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	const struct ap_operand *o = &t->bound->in[operand];
 	int64_t n;
 
-	*out = (struct ap_opt_shard){.shards = 1};
+	*out = (struct ap_opt_shard){.shards = 1, .states = 1};
 	ap_placement_replicas(p, o, &out->replicas);
 	n = ap_axes_size(&out->replicas);
 	if (!step->training || !step->optimizer_sharding || !t->in[operand].shardable || n == 1 ||
@@ -71,9 +71,10 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 	}
 	if (first_extent(o, p) % ap_axes_size(&out->group) != 0) {
 		out->weight_size = 0;
+		out->states = step->executor == AP_EXECUTOR_GENERIC ? ap_axes_size(&out->group) : 1;
 		return;
 	}
-	out->shards = ap_axes_size(&out->group);
+	out->shards = out->states = ap_axes_size(&out->group);
 	out->weight_step = (int32_t)(span_of(&out->replicas) / (n - 1));
 	/* in one graph, gradients that nothing is added to are scattered where they arise */
 	out->gradient = (step->optimizer_level >= 2 || (step->executor == AP_EXECUTOR_MINDSPORE &&

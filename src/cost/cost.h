@@ -47,6 +47,9 @@ struct ap_comm {
 /* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: none. */
 struct ap_opt_shard {
 	int64_t shards; /* number of parts of dimension 0 of the slice */
+	int64_t states; /* of the optimizer's states: as many, but where rows do not divide all ranks of the
+	                   group, whose executor pads what it deals: Megatron, DeepSpeed and FSDP deal flat
+	                   buffers. Whoever has them, gradients and weights are whole then */
 	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size in the checkpoint */
 	struct ap_axes replicas; /* all ranks with the same slice */
 	struct ap_axes group; /* ranks of the shard; equals replicas if shard_size is -1 */

@@ -726,7 +726,7 @@ static void update_all(struct ap_opcost *x, int i, int64_t elements, const struc
 {
 	const struct ap_optimizer *opt = x->step->optimizer;
 	enum ap_dtype t = ap_task_stored(x->t, i);
-	int64_t dealt = elements / s->shards;
+	int64_t dealt = (elements + s->states - 1) / s->states;
 	int states = opt ? opt->nstate * opt->state_bytes : 0;
 
 	if (x->step->gradients_mean && s->replicas.n > 0 && !x->t->in[i].alone)

@@ -456,6 +456,35 @@ static void shard_of(struct fixture *f, const char *cut, int64_t size, struct ap
 	ap_opt_shard_make(&tasks[node], 1, &p, &f->step, s);
 }
 
+/* Three replicas of a weight whose rows they do not divide: MindSpore leaves it whole; executors that deal flat
+ * buffers pad them, so that each has a third of the states, rounded up. */
+START_TEST(states_of_rows_that_do_not_divide)
+{
+	struct fixture f;
+	struct ap_opt_shard s;
+	struct ap_op_cost whole, dealt;
+	int64_t elements;
+
+	fixture_open(&f, 3, 3, "a100-80");
+	fixture_graph(&f, GRAPH);
+	shard_of(&f, "m=3", -1, &s);
+	ck_assert_int_eq(s.shards, 1);
+	ck_assert_int_eq(s.states, 1);
+	price(&f, "up", "m=3", &whole);
+	f.step.executor = AP_EXECUTOR_GENERIC;
+	shard_of(&f, "m=3", -1, &s);
+	ck_assert_int_eq(s.shards, 1);
+	ck_assert_int_eq(s.states, 3);
+	price(&f, "up", "m=3", &dealt);
+	ck_assert_int_eq(dealt.weight_bytes, whole.weight_bytes);
+	ck_assert_int_eq(dealt.gradient_bytes, whole.gradient_bytes);
+	elements = whole.weight_bytes / 2;
+	ck_assert_int_eq(dealt.optimizer_bytes, whole.optimizer_bytes / elements * ((elements + 2) / 3));
+	ck_assert_int_gt(dealt.optimizer_bytes, whole.optimizer_bytes / 3);
+	fixture_close(&f);
+}
+END_TEST
+
 /* Formats 1.5: G = [0,8,16,24] with size 2 gives [0,8], [16,24]; step 8. */
 START_TEST(optimizer_shards)
 {
