@@ -125,7 +125,8 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 		ap_str_add(&s, ",sp=1");
 	else if (run->tp > 1 && run->pp > 1 && run->scatters)
 		ap_str_add(&s, ",pp_scatter=1");
-	if (run->pp > 1 && run->params.heads && run->params.layers % (run->pp * run->vpp)) {
+	if (run->pp > 1 && run->params.heads &&
+		(run->framework->by_cost || run->params.layers % (run->pp * run->vpp))) {
 		ap_str_add(&s, ",layers=");
 		for (int64_t part = 0; part < run->pp * run->vpp; part++)
 			ap_str_addf(&s, part ? ",%" PRId64 : "%" PRId64, layers_of(run, part));

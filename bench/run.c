@@ -103,7 +103,7 @@ static const struct framework frameworks[] = {
 	{"llm-foundry", "generic", "llm-foundry-fsdp", KERNEL, AS_PARAMETER, 0, true, 0},
 	{"torchtitan", "torchtitan", "torchtitan", FUSED, WIDE, 0, true, 0, .scales = "tensorwise",
 		.cuts_loss = true},
-	{"nanotron", "generic", "generic", BY_VOCABULARY, WIDE_BF16, 0, true, 0},
+	{"nanotron", "generic", "nanotron", BY_VOCABULARY, WIDE_BF16, 0, false, 0, .by_cost = true},
 	{"LitGPT", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"OneFlow", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
 	{"LiBai", "generic", "generic", FUSED, AS_PARAMETER, 0, true, 0},
@@ -423,11 +423,29 @@ static double read_network_Bps(const struct facts *f, const struct run *run)
 	return found;
 }
 
+/* A stage takes blocks until all so far cost more than its and the earlier stages' share. The last ones may be
+ * left without layers then, which no plan says: they have one. */
+static int64_t layers_by_cost(const struct run *run, int64_t stage)
+{
+	const struct ap_model_params *p = &run->params;
+	int64_t layer = 4 * p->heads * p->head_size + 3 * p->inner; /* times hidden units, as of the head */
+	int64_t all = p->layers * layer + p->vocabulary, at = 0, n = 0;
+
+	for (int64_t i = 1; i <= p->layers; i++) {
+		n += at == stage;
+		at += at < run->pp - 1 && (i * layer * run->pp > all * (at + 1) ||
+			p->layers - i < run->pp - at);
+	}
+	return n;
+}
+
 int64_t layers_of(const struct run *run, int64_t part)
 {
 	int64_t parts = run->pp * run->vpp, layers = run->params.layers;
 	int64_t all = layers % parts ? layers + 2 : layers;
 
+	if (run->framework->by_cost)
+		return layers_by_cost(run, part);
 	return all / parts + (part < all % parts) - (all > layers && (part == 0 || part == parts - 1));
 }
 

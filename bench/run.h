@@ -55,6 +55,8 @@ struct framework {
 	bool beside; /* products beside the collectives of their results: tp_comm_overlap */
 	bool narrow; /* dealt weights of products in 8 bits are held and gathered in them: fp8_param_gather of
 	                their precisions (megatron/bridge/training/mixed_precision.py) */
+	bool by_cost; /* layers are dealt to stages by the weights of their products and the head's, as
+	                 nanotron/models/base.py does; else in equal numbers */
 	bool cuts_loss; /* by the vocabulary where tp cuts the head, as loss_parallel of DTensor does */
 };
 
@@ -111,8 +113,8 @@ const struct framework *framework_of(const char *name);
 /* The chip that columns name; NULL: it is not known. */
 const struct device *device_of(const struct facts *f);
 
-/* Layers of a part, segment by segment of the stages: equal numbers, or, where these do not divide, such that
- * the first and the last have one less, for embedding and head. */
+/* Layers of a part, segment by segment of the stages: as its framework deals them; equal numbers, or, where
+ * these do not divide, such that the first and the last have one less, for embedding and head. */
 int64_t layers_of(const struct run *run, int64_t part);
 
 /* Words of a text, in capitals or not: is it there and no part of a longer one; does the text begin with it;

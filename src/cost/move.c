@@ -277,12 +277,12 @@ static double back_s(struct ap_pricer *pr, const struct ap_reshard_end *a,
 }
 
 /* As in Megatron: if data was gathered for a consumer, only the producer's part is kept, and
- * gathered again for the backward pass. */
+ * gathered again for the backward pass, unless the software holds it. */
 static bool gathers_again(const struct ap_flow *f, const struct ap_step *step,
 	const struct ap_reshard_step *steps, int n)
 {
 	return f->kept && step->executor == AP_EXECUTOR_GENERIC && n > 0 &&
-		steps[n - 1].after > steps[0].before;
+		!(step->software && step->software->gathers_held) && steps[n - 1].after > steps[0].before;
 }
 
 /* Bytes of an element on the way to its reader: what is gathered for products in 8 bits alone is brought into

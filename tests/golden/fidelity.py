@@ -7,6 +7,7 @@ such CSV.
 """
 import csv
 import io
+import json
 import os
 import re
 import statistics
@@ -159,6 +160,22 @@ hold("a slow fabric", fabric[1] > fabric[0] and near(fabric[0], fabric[2], 0.02)
 recipe = [predicted("row-1", framework=name, tp="4", dp="2", sp="1", overlap="recipe") for name in
           ("Megatron-LM", "NeMo 25.02")]
 hold("a recipe's overlap", recipe[1] < recipe[0], recipe)
+
+# nanotron deals layers by the weights of products and the head: a stage takes one more until it has more than its share.
+layers, hidden, ffn, words = 10, 512, 1024, 8000
+cost, stages = 4 * hidden + 3 * ffn, []
+for i in range(1, layers + 1):
+    spent = (i - 1) * cost
+    stage = sum(1 for s in range(1, 4) if spent > (layers * cost + words) * s / 4)
+    stages.append(max(stage, stages[-1] if stages else 0))
+expected = ",".join(str(stages.count(s)) for s in range(4))
+os.mkdir(at("plans"))
+predicted("row-1", framework="nanotron", arch="dense", ffn_type="swiglu", layers=str(layers), ffn=str(ffn), vocab=str(words), pp="4",
+          dp="2")
+run(at("facts.csv"), "--plans", at("plans"))
+with open(at("plans/row-1.plan.json"), encoding="utf-8") as f:
+    hybrid = json.load(f)["settings"]["hybrid"]
+hold("layers by cost", f"layers={expected}" in hybrid and expected != "3,2,2,3", hybrid, expected)
 
 # Where parts of a network are trained, no plan says so.
 hold("parts of a network", [predicted("row-1", model=name) == predicted("row-1") for name in

@@ -213,6 +213,7 @@ static void move(struct fixture *f, bool grad, enum ap_executor executor, int32_
 
 START_TEST(redistribution)
 {
+	static const struct ap_software holding = {.gathers_held = 1};
 	struct fixture f;
 	struct ap_move_cost c;
 
@@ -230,6 +231,15 @@ START_TEST(redistribution)
 	move(&f, false, AP_EXECUTOR_MINDSPORE, 1, 4, 1, 1, &c);
 	near(c.forward_s, GATHER1);
 	ck_assert_double_eq(c.backward_s, 0);
+	/* The generic convention holds the part, and gathers it again, unless the software holds the whole. */
+	move(&f, true, AP_EXECUTOR_GENERIC, 4, 1, 1, 1, &c);
+	near(c.again_s, GATHER0);
+	ck_assert_int_eq(c.kept_bytes, 0);
+	f.step.software = &holding;
+	move(&f, true, AP_EXECUTOR_GENERIC, 4, 1, 1, 1, &c);
+	ck_assert_double_eq(c.again_s, 0);
+	ck_assert_int_eq(c.kept_bytes, 4096 * 2048 * 2);
+	f.step.software = NULL;
 	/* A slice is local; its adjoint pads with zeros, in the generic convention it gathers. */
 	move(&f, true, AP_EXECUTOR_MINDSPORE, 1, 1, 4, 1, &c);
 	near(c.forward_s, SLICE);
