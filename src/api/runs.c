@@ -257,17 +257,31 @@ static enum ap_status tell_difference(struct pair *p, const char *key, const cha
 		ap_diag_name(p->ctx->diag, planned));
 }
 
+/* The plan's value under a key that logs state, as they write it; NULL: not known, or without effect. */
+static const char *planned_text(const struct pair *p, const char *key)
+{
+	int64_t n = planned_number(p, key);
+
+	if (!strcmp(key, "sp"))
+		return p->hybrid.tp > 1 ? p->hybrid.sp ? "1" : "0" : NULL;
+	if (!strcmp(key, "zero")) /* level 1 where none is given, as plans have it */
+		n = !p->planned.enable_parallel_optimizer ? 0 : p->planned.optimizer_level == AP_LEVEL_NONE ? 1
+			: ap_setting_level(p->planned.optimizer_level);
+	else if (n <= 0)
+		return NULL;
+	return ap_arena_printf(p->ctx->arena, "%" PRId64, n);
+}
+
 static enum ap_status compare_said(struct pair *p)
 {
 	const struct ap_runlog *log = &p->run->log;
 
 	for (size_t i = 0; i < log->said.n; i++) {
-		int64_t planned = planned_number(p, log->said.v[i].key);
+		const char *planned = planned_text(p, log->said.v[i].key);
 
-		if (planned > 0)
-			AP_TRY(tell_difference(p, log->said.v[i].key, log->said.v[i].value,
-				ap_arena_printf(p->ctx->arena, "%" PRId64, planned), log->said.v[i].line,
-				NULL, NULL));
+		if (planned)
+			AP_TRY(tell_difference(p, log->said.v[i].key, log->said.v[i].value, planned,
+				log->said.v[i].line, NULL, NULL));
 	}
 	return AP_OK;
 }
@@ -299,6 +313,9 @@ static enum ap_status compare_hybrid(struct pair *p, const char *text, const str
 				ap_arena_printf(p->ctx->arena, "%" PRId64, planned), 0, words,
 				ap_jv_get(ap_json_root(words), degrees[i].argument)));
 	}
+	if (h.tp > 1 && p->hybrid.tp > 1)
+		AP_TRY(tell_difference(p, "sp", h.sp ? "1" : "0", planned_text(p, "sp"), 0, words,
+			ap_jv_get(ap_json_root(words), "sequence_parallel")));
 	return AP_OK;
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/num.h"
@@ -145,10 +146,32 @@ struct word {
 	const char *text, *key;
 };
 
+/* What follows a text that is no part of a longer word, "pipeline_model_parallel_size:" none of
+ * "virtual_pipeline_model_parallel_size:"; NULL: it is not there. */
+static const char *behind_word(const char *line, const char *text)
+{
+	for (const char *at = line; (at = strstr(at, text)); at++)
+		if (at == line || !(isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+			return behind(at, text);
+	return NULL;
+}
+
 static void say_words(struct ap_run_reading *r, const char *line, const struct word *words, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		say_number(r, words[i].key, whole_behind(line, words[i].text));
+	for (size_t i = 0; i < n; i++) {
+		const char *at = behind_word(line, words[i].text);
+
+		say_number(r, words[i].key, at ? whole_at(at) : -1);
+	}
+}
+
+/* Says 1 or 0 where true or false follows a word. */
+static void say_flag(struct ap_run_reading *r, const char *line, const char *text, const char *key)
+{
+	const char *at = behind_word(line, text);
+
+	if (at && (!strncasecmp(at, "true", 4) || !strncasecmp(at, "false", 5)))
+		say(r, key, tolower((unsigned char)*at) == 't' ? "1" : "0");
 }
 
 /* ---- Megatron-LM, MindSpeed, Megatron-Bridge ---- */
@@ -225,6 +248,7 @@ static void read_bridge(struct ap_run_reading *r, const char *line)
 		r->log.steps.n--;
 	read_megatron(r, line);
 	say_words(r, line, bridge_words, AP_COUNT(bridge_words));
+	say_flag(r, line, "sequence_parallel:", "sp");
 }
 
 /* ---- MindFormers, MindSpore ---- */
@@ -297,6 +321,7 @@ static void read_deepspeed(struct ap_run_reading *r, const char *line)
 		{"gradient_accumulation_steps ....", "micro_batches"},
 		{"\"gradient_accumulation_steps\":", "micro_batches"}};
 	double s = number_behind(line, "iter time (s):"), rate = number_behind(line, "CurrSamplesPerSec=");
+	const char *stage;
 
 	if (s > 0 && strstr(line, "steps:"))
 		add_step(r, (struct ap_run_step){.number = whole_behind(line, "steps:"), .time_s = s});
@@ -314,15 +339,41 @@ static void read_deepspeed(struct ap_run_reading *r, const char *line)
 			say_number(r, words[i].key, whole_at(at + strspn(at, ". ")));
 		}
 	}
+	stage = behind(line, "zero_optimization_stage ..");
+	if (stage && strchr("0123", stage[strspn(stage, ". ")]) && stage[strspn(stage, ". ")])
+		say(r, "zero", ap_arena_strndup(r->arena, stage + strspn(stage, ". "), 1));
 }
 
 /* ---- NeMo ---- */
+
+/* "Rank 0 has tensor model parallel group: [0, 1]", which it prints as it starts; older ones a blank more. */
+static void read_nemo_groups(struct ap_run_reading *r, const char *line)
+{
+	static const struct word groups[] = {{"Rank 0 has data parallel group", "dp"},
+		{"Rank 0 has tensor model parallel group", "tp"},
+		{"Rank 0 has pipeline model parallel group", "pp"},
+		{"Rank 0 has context parallel group", "cp"},
+		{"Rank 0 has expert model parallel group", "ep"}};
+
+	for (size_t i = 0; i < AP_COUNT(groups); i++) {
+		const char *at = behind(line, groups[i].text);
+		int64_t ranks = 1;
+
+		at = at && *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
+		if (!at || *at != '[' || !strchr(at, ']'))
+			continue;
+		for (; *at != ']'; at++)
+			ranks += *at == ',';
+		say_number(r, groups[i].key, ranks);
+	}
+}
 
 /* "Training epoch 0, iteration 19/499 | .. | global_batch_size: 256 | .. | train_step_timing in s: 6.123" */
 static void read_nemo(struct ap_run_reading *r, const char *line)
 {
 	double s = number_behind(line, "train_step_timing in s:");
 
+	read_nemo_groups(r, line);
 	if (!(s > 0))
 		s = number_behind(line, "train_step_timing in s=");
 	if (!(s > 0))

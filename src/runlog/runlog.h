@@ -37,7 +37,7 @@ struct ap_run_memory {
 };
 
 struct ap_run_said { /* a setting that the log states */
-	const char *key; /* one of --hybrid ("tp"), or of --config ("batch") */
+	const char *key; /* one of --hybrid ("tp"), or of --config ("batch"); "zero": 0 to 3, what is dealt */
 	const char *value;
 	int64_t line;
 };

@@ -63,6 +63,14 @@ static const struct {
 		1, 20, 6.1234, 0, 0, 0, 0, 0, "tp", "4"},
 	{"Megatron-Bridge", "Step Time : 6.12s GPU utilization: 512.6MODEL_TFLOP/s/GPU\n",
 		1, -1, 6.12, 0, 0, 0, 0, 0, "vpp", ""},
+	{"Megatron-Bridge",
+		"  pipeline_model_parallel_size: 4\n  sequence_parallel: true\n"
+		"  virtual_pipeline_model_parallel_size: 5\n"
+		"Step Time : 6.12s GPU utilization: 512.6MODEL_TFLOP/s/GPU\n",
+		1, -1, 6.12, 0, 0, 0, 0, 0, "pp", "4"},
+	{"Megatron-Bridge",
+		"  sequence_parallel: False\nStep Time : 6.12s GPU utilization: 512.6MODEL_TFLOP/s/GPU\n",
+		1, -1, 6.12, 0, 0, 0, 0, 0, "sp", "0"},
 	{"MindFormers",
 		"2026-09-01 10:00:07,123 - mindformers - INFO - { Epoch:[  1/  2], step:[   20/  500], "
 		"loss:[9.123456/9.123456], per_step_time: 6123ms, lr: 1e-05\n"
@@ -85,6 +93,21 @@ static const struct {
 	{"DeepSpeed", "epoch=0/micro_step=1280/global_step=20, RunningAvgSamplesPerSec=41.79, "
 		"CurrSamplesPerSec=41.81, MemAllocated=41.2GB, MaxMemAllocated=60.5GB\n",
 		1, 20, 0, 41.81, 0, 1, -1, INT64_C(121) << 29, "batch", ""},
+	{"DeepSpeed", "[2024-07-10 14:14:51,806] [INFO] [config.py:1000:print]   zero_enabled ................. True\n"
+		"[2024-07-10 14:14:51,806] [INFO] [config.py:1000:print]   zero_optimization_stage ...... 2\n"
+		"steps: 20 loss: 9.1235 iter time (s): 6.123 samples/sec: 41.810\n",
+		1, 20, 6.123, 0, 0, 0, 0, 0, "zero", "2"},
+	{"DeepSpeed", "  zero_optimization_stage ...... 0\nsteps: 20 iter time (s): 6.123 samples/sec: 41.810\n",
+		1, 20, 6.123, 0, 0, 0, 0, 0, "zero", "0"},
+	{"NeMo", "[NeMo I 2024-11-14 19:42:15 megatron_init:422] Rank 0 has data parallel group : [0, 4, 8]\n"
+		"[NeMo I 2024-11-14 19:42:15 megatron_init:439] Rank 0 has tensor model parallel group: [0, 1, 2, 3]\n"
+		"[NeMo I 2024-11-14 19:42:15 megatron_init:443] All tensor model parallel group ranks: [[0, 1], [2]]\n"
+		"Training epoch 0, iteration 19/499 | train_step_timing in s: 6.123\n",
+		1, 19, 6.123, 0, 0, 0, 0, 0, "tp", "4"},
+	{"NeMo", "[NeMo I 2024-11-14 19:42:15 megatron_init:422] Rank 0 has data parallel group : [0, 4, 8]\n"
+		"[NeMo I 2024-11-14 19:42:15 megatron_init:464] Rank 0 has pipeline model parallel group: [0, 1\n"
+		"Training epoch 0, iteration 19/499 | train_step_timing in s: 6.123\n",
+		1, 19, 6.123, 0, 0, 0, 0, 0, "dp", "3"},
 	{"NeMo", "Training epoch 0, iteration 19/499 | lr: 1e-05 | global_batch_size: 256 | global_step: 19 | "
 		"train_step_timing in s: 6.123\nValidation: iteration 1/10\n",
 		1, 19, 6.123, 0, 0, 0, 0, 0, "batch", "256"},

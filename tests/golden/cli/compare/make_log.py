@@ -57,13 +57,16 @@ def torchtitan():
 
 
 def deepspeed():
-    print("  train_batch_size ............. 16\n  train_micro_batch_size_per_gpu  1")
+    print("  train_batch_size ............. 16\n  train_micro_batch_size_per_gpu  1\n  zero_optimization_stage ...... 1")
     for i, s in enumerate(seconds, 1):
         print("steps: %d loss: 9.1235 iter time (s): %.3f samples/sec: %.3f" % (i, s, 16 / s))
     print("MA 0.2 GB         Max_MA 0.34 GB         CA 0.5 GB         Max_CA 1 GB ")
 
 
 def nemo():
+    for what, ranks in (("data parallel group ", [0, 1]), ("tensor model parallel group", [0, 1, 2, 3]),
+                        ("pipeline model parallel group", [0])):
+        print("[NeMo I %s megatron_init:439] Rank 0 has %s: %s" % (day % 0, what, ranks))
     for i, s in enumerate(seconds):
         print("Training epoch 0, iteration %d/499 | lr: 1e-05 | global_batch_size: 16 | global_step: %d | "
               "reduced_train_loss: 9.123 | train_step_timing in s: %.4f" % (i, i, s))
