@@ -41,8 +41,13 @@ struct spread spread_of(struct ap_arena *arena, const double *error, size_t n)
 		s.bias += error[i] * 100 / (double)n;
 	}
 	qsort(amount, n, sizeof *amount, by_value);
-	if (n)
+	if (n) {
+		double at = 0.9 * (double)(n - 1);
+		size_t below = (size_t)at, above = below + (below + 1 < n);
+
 		s.median = (amount[(n - 1) / 2] + amount[n / 2]) / 2;
+		s.ninety = amount[below] + (at - (double)below) * (amount[above] - amount[below]);
+	}
 	return s;
 }
 

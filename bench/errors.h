@@ -13,7 +13,8 @@ struct errors { /* of a set of rows */
 };
 
 struct spread { /* of errors, in percent */
-	double mean, median, bias; /* of amounts; of amounts; with their signs */
+	double mean, median, ninety; /* of amounts; what nine of ten of them are within */
+	double bias; /* mean, with signs */
 };
 struct spread spread_of(struct ap_arena *arena, const double *error, size_t n);
 

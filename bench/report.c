@@ -49,10 +49,10 @@ void print_rows(const struct table *t)
 static void write_sets(FILE *out, struct ap_arena *arena, const char *what, const struct errors *sets,
 	size_t nset)
 {
-	enum { COLUMNS_OF_ERRORS = 10 };
+	enum { COLUMNS_OF_ERRORS = 12 };
 
-	fprintf(out, "| %s | rows | not expressed | times | mean error %% | median %% | bias %% | "
-		"memories | mean error %% | bias %% |\n|", what);
+	fprintf(out, "| %s | rows | not expressed | times | mean error %% | median %% | nine of ten %% | "
+		"bias %% | memories | mean error %% | nine of ten %% | bias %% |\n|", what);
 	for (int i = 0; i < COLUMNS_OF_ERRORS; i++)
 		fputs(" --- |", out);
 	putc('\n', out);
@@ -62,14 +62,15 @@ static void write_sets(FILE *out, struct ap_arena *arena, const char *what, cons
 
 		fprintf(out, "| %s | %zu | %zu | %zu |", e->name, e->rows, e->unexpressed, e->time.n);
 		if (e->time.n)
-			fprintf(out, " %.1f | %.1f | %+.1f | %zu |", s.mean, s.median, s.bias, e->memory.n);
+			fprintf(out, " %.1f | %.1f | %.1f | %+.1f | %zu |", s.mean, s.median, s.ninety, s.bias,
+				e->memory.n);
 		else
-			fprintf(out, " | | | %zu |", e->memory.n);
+			fprintf(out, " | | | | %zu |", e->memory.n);
 		s = spread_of(arena, e->memory.v, e->memory.n);
 		if (e->memory.n)
-			fprintf(out, " %.1f | %+.1f |\n", s.mean, s.bias);
+			fprintf(out, " %.1f | %.1f | %+.1f |\n", s.mean, s.ninety, s.bias);
 		else
-			fprintf(out, " | |\n");
+			fprintf(out, " | | |\n");
 	}
 }
 
@@ -266,8 +267,9 @@ void write_markdown(const char *path, struct ap_arena *arena, const char *file, 
 	fprintf(out, "# Predictions against published measurements\n\n"
 		"Made by `fidelity %s`%s. Each row is a training run that\n"
 		"somebody measured and published; graph, machine and strategy are made of what is said of\n"
-		"it. An error is predicted / measured - 1: mean and median are of its amount, the bias is\n"
-		"with its sign. Memory is that of the fullest device, as its measurement counts it. Rows of\n"
+		"it. An error is predicted / measured - 1: mean and median are of its amount, which for\n"
+		"nine of ten is within the figure behind them; the bias is with its sign. Memory is that\n"
+		"of the fullest device, as its measurement counts it. Rows of\n"
 		"grade C, D or M (incomplete, implausible, a formula) are left out. Runs that measured\n"
 		"anything ran: they fit their device. `data/SOURCES` says where rows come from. Where ten\n"
 		"or more strategies of one model on one machine were measured, the regret is by how much\n"

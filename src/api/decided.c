@@ -329,6 +329,7 @@ static void find_near(struct ap_ctx *ctx, const struct ap_decision *j, struct ap
 
 	out->step_error = j->software->step_error;
 	out->memory_error = j->software->memory_error;
+	out->memory_within = j->software->memory_within;
 	for (uint32_t i = 0; i < j->n; i++) {
 		const struct ap_decision_trial *t = &j->trial[i];
 		bool near = t->verdict == AP_DECISION_FITS && t->step_s <= most_s;

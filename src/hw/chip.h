@@ -145,6 +145,7 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	int64_t comm_buffer_bytes; /* collective library buffers */
 	/* Mean errors of predictions, in per cent of what was measured; 0: nothing was. */
 	double step_error, memory_error;
+	double memory_within; /* what nine of ten errors of memory are within; 0 as well */
 	const char *versions; /* of the software that it stands for, in words; "": nothing is said */
 	const char *dates; /* of the runs that it was fitted to: "2021 to 2022"; "": nothing is said */
 	struct ap_profile_sources sources;

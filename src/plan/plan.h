@@ -232,6 +232,7 @@ struct ap_plan_joint {
 	 * fit, near take at most so much longer than the fastest, which is one of them; maybe further
 	 * ones, by their bounds, may. common: what all of near have, and not every combination; "". */
 	double step_error, memory_error;
+	double memory_within; /* what nine of ten errors of memory are within; 0 likewise */
 	uint32_t near, maybe;
 	const char *common;
 	uint32_t nrejected;

@@ -1054,6 +1054,8 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 		ap_jw_knum(w, "step_percent", j->step_error);
 		if (j->memory_error > 0)
 			ap_jw_knum(w, "memory_percent", j->memory_error);
+		if (j->memory_within > 0)
+			ap_jw_knum(w, "memory_within_percent", j->memory_within);
 		ap_jw_kint(w, "plans", j->near);
 		ap_jw_kint(w, "maybe", j->maybe);
 		ap_jw_kstr(w, "common", j->common);

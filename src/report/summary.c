@@ -857,15 +857,19 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 	for (uint32_t i = 0; i < j->nrejected; i++)
 		line(out, i ? "" : "rejected", "%s", j->rejected[i]);
 	ap_str_addf(out, "%-18s%s", "memory to fill", ap_format_bytes(j->usable_bytes, usable));
-	ap_str_addf(out, " of a device, headroom %g %%, %s; %s are filled", j->headroom,
+	ap_str_addf(out, " of a device, headroom %g %%, %s", j->headroom,
 		j->headroom_given ? "as asked" : j->memory_error > 0
-		? "the mean error of predicted memory" : "as no memory was measured of this software",
-		ap_format_bytes(p->prediction.memory.total, usable));
+		? "the mean error of predicted memory" : "as no memory was measured of this software");
+	if (!j->headroom_given && j->memory_within > 0)
+		ap_str_addf(out, " (nine of ten are within %.1f %%)", j->memory_within);
+	ap_str_addf(out, "; %s are filled", ap_format_bytes(p->prediction.memory.total, usable));
 	if (p->nstage > 1)
 		ap_str_addf(out, " in stage %" PRIu32, fullest(p));
 	if (j->headroom_given && j->memory_error > 0)
 		ap_str_addf(out, "; predictions are %.1f %% off measured memory, in the mean",
 			j->memory_error);
+	if (j->headroom_given && j->memory_within > 0)
+		ap_str_addf(out, ", nine of ten at most %.1f %%", j->memory_within);
 	ap_str_addc(out, '\n');
 	for (uint32_t i = 0; i < j->ninstead; i++) {
 		const struct ap_plan_instead *o = &j->instead[i];

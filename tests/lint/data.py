@@ -54,13 +54,13 @@ for path in sorted(glob.glob(os.path.join(ROOT, "data", "*.csv"))):
 # What software profiles say of errors is what docs/fidelity.md has, which the bench makes of the rows.
 with open(os.path.join(ROOT, "docs", "fidelity.md"), encoding="utf-8") as f:
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in f if line.startswith("|")]
-known_errors = {c[0]: (c[4], c[8]) for c in cells if len(c) == 10}
+known_errors = {c[0]: (c[4], c[9], c[10]) for c in cells if len(c) == 12}
 said = 0
 for path in sorted(glob.glob(os.path.join(ROOT, "chips", "software", "*.json"))):
     with open(path, encoding="utf-8") as f:
         profile = json.load(f)
-    measured = known_errors.get(profile["name"], ("", ""))
-    for key, value in zip(("step_error_percent", "memory_error_percent"), measured):
+    measured = known_errors.get(profile["name"], ("", "", ""))
+    for key, value in zip(("step_error_percent", "memory_error_percent", "memory_within_percent"), measured):
         said += key in profile
         if str(profile.get(key, "")) != value:
             failed.append(f"{path}: {key} is {profile.get(key)}, docs/fidelity.md has \"{value}\"")
