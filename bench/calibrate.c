@@ -56,6 +56,7 @@ struct calibration {
 	struct priced **priced;
 	struct { struct sample *v; size_t n, cap; } samples;
 	double *measured;
+	const double *weight; /* of samples in the fit at hand; 0: it is not predicted; NULL: all are */
 	struct profiles profiles; /* a folder that holds the profile with the values that are tried */
 };
 
@@ -95,17 +96,28 @@ static const char *tried_path(const struct calibration *c)
 	return ap_arena_printf(c->ctx->arena, "%s/%s.json", c->profiles.given, profile_name(c));
 }
 
-/* Predicts all samples with these values of what is free. */
+/* Predicts the samples that count with these values of what is free; others are as they were. */
 static enum ap_status predict(void *user, const double *values, double *predicted)
 {
 	struct calibration *c = user;
+	struct ap_ctx own = *c->ctx; /* of this call: there are hundreds */
+	struct profiles profiles = {.ctx = &own, .given = c->profiles.given};
+	bool *counts = AP_NEW_N(c->ctx->scratch, bool, c->rows.n);
 
+	own.arena = ap_arena_create_like(c->ctx->arena);
 	for (size_t i = 0; i < c->nfree; i++)
 		ap_constant_set(c->free[i], values[i]);
 	write_text(tried_path(c), profile_text(c));
+	for (size_t i = 0; i < c->samples.n; i++)
+		if (!c->weight || c->weight[i] > 0)
+			counts[c->samples.v[i].row - c->rows.v] = true;
 	for (size_t i = 0; i < c->rows.n; i++)
-		priced_predict(c->priced[i], &c->profiles, false, &c->rows.v[i]);
-	remove_profiles(&c->profiles);
+		if (counts[i]) {
+			priced_predict(c->priced[i], &profiles, false, &c->rows.v[i]);
+			c->rows.v[i].reason = NULL; /* it goes with the call */
+		}
+	remove_profiles(&profiles);
+	ap_arena_destroy(own.arena);
 	for (size_t i = 0; i < c->samples.n; i++) {
 		const struct sample *s = &c->samples.v[i];
 
@@ -134,8 +146,10 @@ static void fit(struct calibration *c, const double *weight, double *values)
 
 	for (size_t i = 0; i < c->nfree; i++)
 		constants[i] = (struct ap_fit_constant){c->free[i]->from, c->free[i]->to, values[i], 0};
+	c->weight = weight;
 	if (ap_fit_least(c->ctx, &problem, &result) != AP_OK)
 		die(EXIT_IO, profile_name(c), "it cannot be fitted");
+	c->weight = NULL;
 	for (size_t i = 0; i < c->nfree; i++)
 		values[i] = fmin(fmax(rounded(result.value[i]), c->free[i]->from), c->free[i]->to);
 }

@@ -216,15 +216,35 @@ static int64_t counted_bytes(const struct facts *f, struct autopar *a, const cha
 	return most;
 }
 
-static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
+/* Reads what a step is made of from the summary of a plan. */
+static bool read_terms(struct autopar_plan *plan, struct terms *out)
 {
-	struct ap_ctx ctx = {.arena = f->arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
-		.diag = ap_diag_create(f->arena, false)};
-	const struct ap_jv *prediction;
-	struct autopar_plan *plan;
+	struct ap_arena *arena = ap_arena_create(0, NULL, NULL); /* of each call: a fit makes thousands */
+	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL), .jobs = 1,
+		.diag = ap_diag_create(arena, false)};
 	struct ap_json *doc = NULL;
 	const char *text;
 	size_t len;
+	bool is_there = autopar_plan_memory(plan, "summary", ".json", &text, &len) == AUTOPAR_OK &&
+		ap_json_parse(&ctx, "summary", text, len, 0, &doc) == AP_OK;
+
+	if (is_there) {
+		const struct ap_jv *prediction = ap_jv_get(ap_json_root(doc), "prediction");
+
+		*out = (struct terms){ap_jv_double(ap_jv_get(prediction, "compute_s")),
+			ap_jv_double(ap_jv_get(prediction, "exposed_communication_s")),
+			ap_jv_double(ap_jv_get(prediction, "bubble_s")),
+			ap_jv_double(ap_jv_get(prediction, "optimizer_s"))};
+	}
+	ap_arena_destroy(ctx.scratch);
+	ap_arena_destroy(arena);
+	return is_there;
+}
+
+static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
+{
+	struct autopar_plan *plan;
+	bool is_there;
 
 	if (autopar_set(a, "recompute", run->recompute) != AUTOPAR_OK ||
 		autopar_evaluate(a, &plan) != AUTOPAR_OK)
@@ -232,17 +252,9 @@ static const char *evaluate(const struct facts *f, struct autopar *a, const stru
 	row->predicted_s = autopar_plan_step_time_s(plan);
 	row->needed_bytes = autopar_plan_memory_bytes(plan);
 	row->predicted_bytes = counted_bytes(f, a, row->field[COL_mem_kind], plan);
-	if (autopar_plan_memory(plan, "summary", ".json", &text, &len) == AUTOPAR_OK &&
-		ap_json_parse(&ctx, "summary", text, len, 0, &doc) == AP_OK) {
-		prediction = ap_jv_get(ap_json_root(doc), "prediction");
-		row->terms = (struct terms){ap_jv_double(ap_jv_get(prediction, "compute_s")),
-			ap_jv_double(ap_jv_get(prediction, "exposed_communication_s")),
-			ap_jv_double(ap_jv_get(prediction, "bubble_s")),
-			ap_jv_double(ap_jv_get(prediction, "optimizer_s"))};
-	}
+	is_there = read_terms(plan, &row->terms);
 	autopar_plan_destroy(plan);
-	ap_arena_destroy(ctx.scratch);
-	return doc ? NULL : "no summary";
+	return is_there ? NULL : "no summary";
 }
 
 static const char *text_of(const struct facts *f, int64_t n)
