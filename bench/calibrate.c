@@ -222,6 +222,7 @@ static void choose_rows(struct calibration *c, struct table *all, const char *ch
 		struct row *r = &c->rows.v[i];
 
 		c->priced[i] = priced_open(arena, r);
+		priced_only(c->priced[i], fits_bytes ? PRICED_MEASURED : PRICED_SECONDS);
 		priced_predict(c->priced[i], &c->profiles, false, r);
 		if (r->predicted_s > 0 && r->measured_s > 0)
 			AP_PUSH(arena, c->samples, ((struct sample){r, false, fold_of(r->field[COL_id])}));

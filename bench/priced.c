@@ -241,7 +241,8 @@ static bool read_terms(struct autopar_plan *plan, struct terms *out)
 	return is_there;
 }
 
-static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run, struct row *row)
+static const char *evaluate(const struct facts *f, struct autopar *a, const struct run *run,
+	enum priced_what what, struct row *row)
 {
 	struct autopar_plan *plan;
 	bool is_there;
@@ -251,8 +252,9 @@ static const char *evaluate(const struct facts *f, struct autopar *a, const stru
 		return first_error(f, a);
 	row->predicted_s = autopar_plan_step_time_s(plan);
 	row->needed_bytes = autopar_plan_memory_bytes(plan);
-	row->predicted_bytes = counted_bytes(f, a, row->field[COL_mem_kind], plan);
-	is_there = read_terms(plan, &row->terms);
+	if (what == PRICED_ALL || (what == PRICED_MEASURED && row->measured_bytes))
+		row->predicted_bytes = counted_bytes(f, a, row->field[COL_mem_kind], plan);
+	is_there = what != PRICED_ALL || read_terms(plan, &row->terms);
 	autopar_plan_destroy(plan);
 	return is_there ? NULL : "no summary";
 }
@@ -310,6 +312,7 @@ struct priced {
 	struct facts facts;
 	struct run run;
 	const char *why; /* it cannot be expressed; NULL: it can */
+	enum priced_what what;
 	struct { struct try { int64_t mbs; struct autopar *a; } *v; size_t n, cap; } tries; /* graphs made so
 			far */
 };
@@ -329,6 +332,11 @@ void priced_close(struct priced *p)
 	for (size_t i = 0; i < p->tries.n; i++)
 		autopar_destroy(p->tries.v[i].a);
 	ap_arena_destroy(p->arena);
+}
+
+void priced_only(struct priced *p, enum priced_what what)
+{
+	p->what = what;
 }
 
 const struct run *priced_run(const struct priced *p)
@@ -409,7 +417,7 @@ static const char *predict_run(struct priced *p, const struct run *run, struct p
 		return "out of memory";
 	if (set_all(a, &p->facts, run, profiles, is_neutral) != AUTOPAR_OK)
 		return first_error(&p->facts, a);
-	why = evaluate(&p->facts, a, run, row);
+	why = evaluate(&p->facts, a, run, p->what, row);
 	if (!why && p->folder && run == &p->run)
 		keep_plan(p, a, profiles);
 	return why;

@@ -16,6 +16,15 @@ void priced_close(struct priced *p);
  * and the chip, where it is no built-in one, as NAME.chip.json. Before the first prediction. */
 void priced_keep(struct priced *p, const char *folder, const char *name);
 
+/* What is predicted from now on. Bytes and terms are read from the plan as JSON, which takes several times as
+ * long as to make it. */
+enum priced_what {
+	PRICED_ALL,
+	PRICED_MEASURED, /* seconds, and bytes where these were measured */
+	PRICED_SECONDS
+};
+void priced_only(struct priced *p, enum priced_what what);
+
 /* Predicts seconds, bytes and terms of the row, or says why it cannot: sets these fields of *row. */
 void priced_predict(struct priced *p, struct profiles *profiles, bool is_neutral, struct row *row);
 

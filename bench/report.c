@@ -62,8 +62,8 @@ static void write_sets(FILE *out, struct ap_arena *arena, const char *what, cons
 
 		fprintf(out, "| %s | %zu | %zu | %zu |", e->name, e->rows, e->unexpressed, e->time.n);
 		if (e->time.n)
-			fprintf(out, " %.1f | %.1f | %.1f | %+.1f | %zu |", s.mean, s.median, s.ninety, s.bias,
-				e->memory.n);
+			fprintf(out, " %.1f | %.1f | %.1f | %+.1f | %zu |", s.mean, s.median, s.ninety,
+				s.bias, e->memory.n);
 		else
 			fprintf(out, " | | | | %zu |", e->memory.n);
 		s = spread_of(arena, e->memory.v, e->memory.n);

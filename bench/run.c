@@ -423,8 +423,8 @@ static double read_network_Bps(const struct facts *f, const struct run *run)
 	return found;
 }
 
-/* A stage takes blocks until all so far cost more than its and the earlier stages' share. The last ones may be
- * left without layers then, which no plan says: they have one. */
+/* A stage takes blocks until all so far cost more than its and the earlier stages' share. The last ones may
+ * be left without layers then, which no plan says: they have one. */
 static int64_t layers_by_cost(const struct run *run, int64_t stage)
 {
 	const struct ap_model_params *p = &run->params;

@@ -47,8 +47,8 @@ struct framework {
 	const char *precision; /* of rows that do not state theirs: what its scripts set; NULL: unknown */
 	bool scatters; /* what a pipeline's stage sends is dealt to the tp ranks; else where a row says so */
 	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */
-	const char *dispatcher; /* of tokens: its recipes take DeepEP, on GB200 HybridEP, which sends as that
-	                           does (megatron/bridge/training/flex_dispatcher_backend.py); NULL: one call */
+	const char *dispatcher; /* of tokens: its recipes take DeepEP, on GB200 HybridEP, which sends alike
+	                           (megatron/bridge/training/flex_dispatcher_backend.py); NULL: a call */
 	bool balanced; /* its published runs force the router's load to balance */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
 	                recipes of NeMo and Megatron-Bridge give it, as they give */

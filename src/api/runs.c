@@ -265,7 +265,8 @@ static const char *planned_text(const struct pair *p, const char *key)
 	if (!strcmp(key, "sp"))
 		return p->hybrid.tp > 1 ? p->hybrid.sp ? "1" : "0" : NULL;
 	if (!strcmp(key, "zero")) /* level 1 where none is given, as plans have it */
-		n = !p->planned.enable_parallel_optimizer ? 0 : p->planned.optimizer_level == AP_LEVEL_NONE ? 1
+		n = !p->planned.enable_parallel_optimizer ? 0
+			: p->planned.optimizer_level == AP_LEVEL_NONE ? 1
 			: ap_setting_level(p->planned.optimizer_level);
 	else if (n <= 0)
 		return NULL;

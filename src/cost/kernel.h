@@ -8,9 +8,9 @@
  * where eff is that of the operands' type (8 bits have their own), and hm, hn, hk are the extents at which
  * that dimension alone halves the rate (chip profile; the shape of the measured curves: long K helps, short N
  * and K after tensor parallelism must pay). A type in which the matrix unit is no faster than the
- * vector unit, such as a V100's float32, runs there in small tiles, without these extents. Products of a batch
- * with rows that the matrix unit cannot load run on the vector unit in float32, in its tiles of m and n, whose
- * edges are filled in vain, but without its pipeline along k. A kernel takes at least as long as
+ * vector unit, such as a V100's float32, runs there in small tiles, without these extents. Products of a
+ * batch with rows that the matrix unit cannot load run on the vector unit in float32, in its tiles of m and
+ * n, whose edges are filled in vain, but without its pipeline along k. A kernel takes at least as long as
  * the host needs to start it; what another kernel starts has no fixed cost. A product of experts is a kernel
  * for each.
  */

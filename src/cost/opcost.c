@@ -346,8 +346,8 @@ static bool is_within(const struct ap_opcost *x, int i)
  * How often the forward pass of a loss reads or writes its logits, of which no cache holds a row. As one
  * kernel three times, for the maximum and two sums (FlashAttention's csrc/xentropy; Transformer Engine's
  * cross entropy reads twice and writes the gradient). As Megatron's core/tensor_parallel/cross_entropy.py,
- * behind the maximum, seven times: less it, exponentials, their sum, shares. And as often as the software passes
- * over them for its metrics.
+ * behind the maximum, seven times: less it, exponentials, their sum, shares. And as often as the software
+ * passes over them for its metrics.
  */
 static double passes_of(const struct ap_opcost *x, int i)
 {

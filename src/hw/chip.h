@@ -137,7 +137,8 @@ struct ap_software { /* framework behaviour, independent of the machine */
 	double kernel_slowdown, collective_slowdown;
 	double product_slowdown; /* >= 1: of products beside what gathers the next weights */
 	double gather_overlap; /* share of a gather for a product that runs beside it where these overlap */
-	int gathers_held; /* 1: what is gathered for products is held for their backward pass; 0: gathered again */
+	int gathers_held; /* 1: what is gathered for products is held for their backward pass; 0: it is
+	                     gathered again */
 	double metric_passes; /* over the logits, in their type, by what is measured beside the loss */
 	double launch_s; /* seconds between kernels that the host starts; 0: it is always ahead */
 	int gradient_copy_bytes; /* per element of a gradient held in 16 bits: the optimizer's copy in 32 */
