@@ -528,7 +528,7 @@ static double sum_bytes(const struct ap_step *step, const struct ap_bound *b, co
 	if (!step->software || step->software->gradient_sum == AP_SUM_UNKNOWN ||
 		t->measured || in->kind != AP_TENSOR_PARAM || !in->grad || in->twin != i)
 		return 0;
-	sum = step->gradient_fp32_sync ? ap_gradient_held_bytes(stored, step) : one;
+	sum = step->gradient_fp32_sync ? ap_dtype_bytes(ap_gradient_wire(stored, step)) : one;
 	ap_opt_shard_make(t, i, p, step, &s);
 	return elements / (double)(s.gradient ? s.shards : 1) *
 		(step->software->gradient_sum == AP_SUM_FUSED ? sum : one + 2 * sum);
