@@ -128,6 +128,20 @@ enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, ch
 	return AP_OK;
 }
 
+size_t ap_file_head(const char *path, char *bytes, size_t n)
+{
+	int fd = strcmp(path, "-") ? ap_open(path, O_RDONLY | O_NONBLOCK) : -1;
+	struct stat st;
+	ssize_t got = 0;
+
+	if (fd < 0)
+		return 0;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		got = read_full(fd, bytes, n, 0);
+	close(fd);
+	return got > 0 ? (size_t)got : 0;
+}
+
 const char *ap_file_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');

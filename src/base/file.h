@@ -18,6 +18,9 @@
 enum ap_status ap_file_read(struct ap_ctx *ctx, const char *path, size_t max, char **text,
 	size_t *len);
 
+/* The first bytes of a regular file, at most n; 0 for any other, and standard input. Issues no messages. */
+size_t ap_file_head(const char *path, char *bytes, size_t n);
+
 /* Last component of a path; "-" for standard input. Borrowed from path. */
 const char *ap_file_base(const char *path);
 

@@ -264,6 +264,155 @@ static const char *see_packed(struct ap_ctx *ctx, const char *text, const char *
 	return NULL;
 }
 
+#define ONNX_RECIPE "export the network to ONNX without its weights, as docs/onnx.md shows, and import that"
+#define CONFIG_RECIPE "import reads the config.json beside it"
+
+/* The name of the first file in a zip archive; "" if it is cut. */
+static bool zip_begins_with(const char *text, size_t len, const char *word)
+{
+	enum { HEAD = 30, NAME_LENGTH = 26 };
+	size_t name = len < HEAD
+		? 0
+		: (unsigned char)text[NAME_LENGTH] | (size_t)(unsigned char)text[NAME_LENGTH + 1] << 8;
+
+	for (size_t i = HEAD; i + strlen(word) <= len && i + strlen(word) <= HEAD + name; i++)
+		if (!memcmp(text + i, word, strlen(word)))
+			return true;
+	return false;
+}
+
+static bool is_torch(const char *text, size_t len)
+{
+	static const char *const first[] = {"data.pkl", ".format_version", "byteorder", ".storage_alignment",
+		"archive/", "version", "serialized_exported_program", "models/"};
+
+	for (size_t i = 0; begins(text, len, "PK\x03\x04") && i < AP_COUNT(first); i++)
+		if (zip_begins_with(text, len, first[i]))
+			return true;
+	return false;
+}
+
+static bool is_keras(const char *text, size_t len)
+{
+	return begins(text, len, "PK\x03\x04") && zip_begins_with(text, len, "metadata.json");
+}
+
+static bool is_numpy(const char *text, size_t len)
+{
+	return begins(text, len, "\x93NUMPY") ||
+		(begins(text, len, "PK\x03\x04") && zip_begins_with(text, len, ".npy"));
+}
+
+static bool is_pickle(const char *text, size_t len)
+{
+	return len > 2 && (unsigned char)text[0] == 0x80 && text[1] >= 2 && text[1] <= 5;
+}
+
+/* The length of a header in JSON, then that. */
+static bool is_safetensors(const char *text, size_t len)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < 8 && i < len; i++)
+		n |= (uint64_t)(unsigned char)text[i] << (8 * i);
+	return len > 9 && n > 1 && n < UINT64_C(1) << 32 && text[8] == '{' &&
+		(text[9] == '"' || text[9] == '}');
+}
+
+static bool is_gguf(const char *text, size_t len)
+{
+	return begins(text, len, "GGUF") || begins(text, len, "lmgg") || begins(text, len, "tjgg");
+}
+
+static bool is_hdf5(const char *text, size_t len)
+{
+	return begins(text, len, "\x89HDF\r\n\x1a\n");
+}
+
+static bool is_tflite(const char *text, size_t len)
+{
+	return len >= 8 && !memcmp(text + 4, "TFL3", 4);
+}
+
+/* Behind a length of one or two bytes. */
+static size_t past_length(const char *text, size_t len, size_t at)
+{
+	while (at < len && (unsigned char)text[at] >= 0x80)
+		at++;
+	return at + 1;
+}
+
+/* A version of a schema, then a graph that begins with what it says of itself. */
+static bool is_saved_model(const char *text, size_t len)
+{
+	size_t at = past_length(text, len, 3);
+
+	if (!begins(text, len, "\x08\x01\x12") || at >= len || text[at] != 0x0a)
+		return false;
+	at = past_length(text, len, at + 1);
+	return at < len && (text[at] == 0x12 || text[at] == 0x22);
+}
+
+/* A version as text, then the program's name. */
+static bool is_mindir(const char *text, size_t len)
+{
+	size_t version = len > 2 ? (unsigned char)text[1] : 0;
+
+	return len > 4 + version && text[0] == 0x0a && version > 2 && version < 16 &&
+		text[2] && strchr(DIGITS, text[2]) && text[3] == '.' && text[2 + version] == 0x12 &&
+		len > 13 + version && !memcmp(text + 4 + version, "MindSpore", 9);
+}
+
+/* Entries of a name and a tensor, whose type is a word. */
+static bool is_mindspore_ckpt(const char *text, size_t len)
+{
+	static const char *const types[] = {"\x12\x07" "Float32", "\x12\x07" "Float16", "\x12\x08" "BFloat16",
+		"\x12\x05" "Int32", "\x12\x05" "Int64"};
+
+	for (size_t i = 0; len > 2 && text[0] == 0x0a && i < AP_COUNT(types); i++)
+		for (size_t at = 2; at + strlen(types[i]) <= len; at++)
+			if (!memcmp(text + at, types[i], strlen(types[i])))
+				return true;
+	return false;
+}
+
+const char *ap_foreign_model(const char *text, size_t len)
+{
+	static const struct {
+		bool (*is)(const char *text, size_t len);
+		const char *what;
+	} models[] = {
+		{is_torch, "is a file of torch (.pt, .pt2), whose program is Python's; " ONNX_RECIPE},
+		{is_keras, "is a model of Keras; " ONNX_RECIPE},
+		{is_numpy, "holds arrays of NumPy, and no network; " ONNX_RECIPE},
+		{is_pickle,
+			"is a pickle of Python, as older versions of torch save models, which only Python "
+			"reads; " ONNX_RECIPE},
+		{is_safetensors,
+			"is safetensors, weights without their network; " CONFIG_RECIPE
+			"; or " ONNX_RECIPE},
+		{is_gguf,
+			"is GGUF, weights for llama.cpp without their network; " CONFIG_RECIPE
+			" from which it was converted"},
+		{is_hdf5, "is HDF5, as Keras saves models; " ONNX_RECIPE},
+		{is_tflite, "is a model of TensorFlow Lite, for inference on small devices; " ONNX_RECIPE},
+		{is_saved_model,
+			"is a SavedModel of TensorFlow; convert it to ONNX by tf2onnx (python3 -m "
+			"tf2onnx.convert --saved-model FOLDER --output net.onnx), and import that"},
+		{is_mindir,
+			"is MindIR; run the network once with MS_DEV_SAVE_GRAPHS=1 in the environment, and "
+			"import the NN_pre_auto_parallel_IIII.ir that it writes"},
+		{is_mindspore_ckpt,
+			"is a checkpoint of MindSpore, weights without their network; import a dump of "
+			"the network, which MS_DEV_SAVE_GRAPHS=1 in the environment has written"},
+	};
+
+	for (size_t i = 0; i < AP_COUNT(models); i++)
+		if (models[i].is(text, len))
+			return models[i].what;
+	return NULL;
+}
+
 /* The first match counts. */
 static const struct row {
 	const char *(*see)(struct ap_ctx *ctx, const char *text, const char *end);

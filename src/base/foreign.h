@@ -20,4 +20,9 @@ enum ap_machine_text { /* texts of other programs from which a machine is read *
 };
 enum ap_machine_text ap_foreign_machine(struct ap_ctx *ctx, const char *text, size_t len);
 
+/* The same of files that hold networks or their weights, known by their first bytes: safetensors, GGUF,
+ * torch's .pt, pickles, SavedModel, HDF5, MindIR and others. len may be less than the file's; 512 are
+ * enough. */
+const char *ap_foreign_model(const char *text, size_t len);
+
 #endif
