@@ -17,7 +17,7 @@ packages_need $packages_long
 
 mutants=${AP_MUTANTS:-2000} # of each file
 fuzz_runs=${AP_FUZZ_RUNS:-1000000}
-fuzz_targets='chip ckpt config dump graph hosts launch log measured model pipeline plan problem rank_table server'
+fuzz_targets='chip ckpt config dump graph hosts launch log measured model onnx pipeline plan problem rank_table server'
 passed=0
 failed=0
 
@@ -157,6 +157,7 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
     case $name in
     dump) samples=$PWD/tests/dumps ;;
     hosts) samples=$PWD/tests/topologies/hosts ;;
+    onnx) samples=$PWD/tests/onnx ;;
     rank_table) samples=$PWD/tests/bad/rank_table ;;
     server) samples=$PWD/tests/topologies/servers ;;
     esac
