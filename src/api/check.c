@@ -10,6 +10,7 @@
 #include "api/files.h"
 #include "api/machine_file.h"
 #include "api/model.h"
+#include "api/onnx.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "bundle/bundle.h"
@@ -220,6 +221,16 @@ static enum ap_status check_dump(struct ap_ctx *ctx, const struct ap_settings *s
 	return AP_OK;
 }
 
+static enum ap_status check_onnx(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_known *file, struct ap_str *what)
+{
+	const struct ap_import *g;
+
+	AP_TRY(ap_onnx_load(ctx, set, &file->in, &g));
+	ap_str_addf(what, "%zu operators", ap_import_size(g));
+	return AP_OK;
+}
+
 static enum ap_status check_op_strategy(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_known *file, struct ap_str *what)
 {
@@ -299,6 +310,7 @@ static check_fn *const checks[AP_KIND_COUNT] = {
 	[AP_KIND_DUMP] = check_dump,
 	[AP_KIND_HOSTS] = check_hosts,
 	[AP_KIND_SERVER] = check_server,
+	[AP_KIND_ONNX] = check_onnx,
 };
 
 typedef enum ap_status form_fn(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_str *what);

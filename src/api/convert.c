@@ -7,6 +7,7 @@
 #include "api/files.h"
 #include "api/machine_file.h"
 #include "api/model.h"
+#include "api/onnx.h"
 #include "api/request.h"
 #include "api/stage_files.h"
 #include "base/arena.h"
@@ -195,6 +196,7 @@ static enum ap_status import_dump(struct ap_writing *to, const struct ap_input *
 
 	AP_TRY(ap_import_ir(to->ctx, in->path, in->text, in->len, &params, &g));
 	AP_TRY(ap_model_no_config(to->ctx, set, in->path, "a dump"));
+	AP_TRY(ap_onnx_alone(to->ctx, set, in->path, "a dump"));
 	ap_str_init(&text, to->ctx->arena);
 	ap_import_write(to->ctx, g, ap_str_take, &text);
 	made.text = text.s;
@@ -206,6 +208,7 @@ static enum ap_status import_config(struct ap_writing *to, const struct ap_json 
 {
 	struct ap_input made;
 
+	AP_TRY(ap_onnx_alone(to->ctx, to->set, ap_json_file(doc), "a configuration"));
 	AP_TRY(ap_model_of_config(to->ctx, to->set, doc, &made));
 	return ap_model_put(to, &made, !to->set->quiet);
 }
@@ -220,6 +223,7 @@ static enum ap_status import_launch(struct ap_writing *to, enum ap_launch_langua
 	struct ap_input made;
 	struct ap_json *said;
 
+	AP_TRY(ap_onnx_alone(to->ctx, &set, in->path, "a launch"));
 	if (!set.batch &&
 		ap_launch_settings(&quiet, language, in->path, in->text, in->len, &said) == AP_OK) {
 		batch = ap_jv_get(ap_json_root(said), "batch");
@@ -230,16 +234,43 @@ static enum ap_status import_launch(struct ap_writing *to, enum ap_launch_langua
 	return ap_model_put(to, &made, !to->set->quiet);
 }
 
+/* What a graph computes is told where it is small enough to be loaded for that. */
+static enum ap_status import_onnx(struct ap_writing *to, const struct ap_input *in)
+{
+	enum { MOST_TOLD = 20000 }; /* operators */
+	const struct ap_import *g;
+	struct ap_input made = {.path = "graph.json"};
+	struct ap_output_sink sink;
+	struct ap_str text;
+
+	AP_TRY(ap_onnx_load(to->ctx, to->set, in, &g));
+	if (!to->set->json && (to->set->quiet || !to->set->graph_out || ap_import_size(g) > MOST_TOLD)) {
+		AP_TRY(ap_out_open(to, to->set->graph_out ? to->set->graph_out : "-", &sink));
+		ap_import_write(to->ctx, g, ap_output_write_fn, &sink);
+		return AP_OK;
+	}
+	ap_str_init(&text, to->ctx->arena);
+	ap_import_write(to->ctx, g, ap_str_take, &text);
+	made.text = text.s;
+	made.len = text.len;
+	return ap_model_put(to, &made, true);
+}
+
 enum ap_status ap_import_file(struct ap_writing *to, const char *path)
 {
 	enum ap_launch_language language;
 	enum ap_file_kind kind;
 	struct ap_input in;
 	struct ap_json *doc;
+	bool onnx;
 
 	AP_TRY(ap_out_check(to, NULL));
 	ap_ctx_phase(to->ctx, "reading");
-	AP_TRY(ap_input_read(to->ctx, to->set, path, &in));
+	AP_TRY(ap_input_read_any(to->ctx, to->set, path, &in, &onnx));
+	if (onnx) {
+		AP_TRY(import_onnx(to, &in));
+		return ap_out_commit(to);
+	}
 	language = ap_launch_language(in.text, in.len);
 	if (language != AP_LAUNCH_NONE || !ap_input_is_json(&in)) {
 		AP_TRY(language == AP_LAUNCH_NONE ? import_dump(to, &in)
@@ -249,10 +280,13 @@ enum ap_status ap_import_file(struct ap_writing *to, const char *path)
 	AP_TRY(ap_input_json(to->ctx, &in, 0, &doc));
 	kind = ap_kind_of(ap_json_root(doc));
 	if (kind != AP_KIND_MODEL)
-		return ap_path_fault(to->ctx, AP_MEANING, in.path, ap_arena_printf(to->ctx->arena,
-			"is %s; expected a graph dump of MindSpore, a model's configuration, a MindFormers "
-			"YAML or Megatron's arguments",
-			kind == AP_KIND_COUNT ? "no kind of file that is known" : ap_kind_text(kind)));
+		return ap_path_fault(to->ctx, AP_MEANING, in.path,
+			ap_arena_printf(to->ctx->arena,
+				"is %s; expected a model of ONNX, a graph dump of MindSpore, a model's "
+				"configuration, a "
+				"MindFormers YAML or Megatron's arguments",
+				kind == AP_KIND_COUNT ? "no kind of file that is known"
+							: ap_kind_text(kind)));
 	AP_TRY(import_config(to, doc));
 	return ap_out_commit(to);
 }

@@ -10,8 +10,8 @@
  * selects, or to stage files if into is a folder; a rank table to version 1.0. */
 enum ap_status ap_convert(struct ap_writing *to, size_t n, const char *const *from, const char *into);
 
-/* Writes the operator graph of a MindSpore dump, or of a model's configuration, to set->graph_out, or to
- * standard output. */
+/* Writes the operator graph of a model of ONNX, of a MindSpore dump, or of a model's configuration, to
+ * set->graph_out, or to standard output. */
 enum ap_status ap_import_file(struct ap_writing *to, const char *path);
 
 /* Draws a plan or a graph into set->dot_out, and writes a plan as a page to set->report; set->against:

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/groups.h"
+#include "import/import.h"
 #include "model/hf.h"
 
 enum ap_status ap_path_fault(struct ap_ctx *ctx, enum ap_status st, const char *path, const char *text)
@@ -33,8 +34,31 @@ bool ap_path_is_json(const char *path)
 enum ap_status ap_input_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_input *out)
 {
+	bool onnx;
+
+	AP_TRY(ap_input_read_any(ctx, set, path, out, &onnx));
+	return onnx ? ap_path_fault(ctx, AP_MEANING, out->path, ap_arena_printf(ctx->arena,
+		"is %s; import makes an operator graph of it", ap_kind_text(AP_KIND_ONNX))) : AP_OK;
+}
+
+enum ap_status ap_input_read_any(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_input *out, bool *onnx)
+{
+	enum { HEAD_BYTES = 512 };
+	char head[HEAD_BYTES];
+	size_t n = ap_file_head(path, head, sizeof head);
+	const char *model = ap_foreign_model(head, n);
+
 	*out = (struct ap_input){.path = strcmp(path, "-") ? path : "standard input"};
-	return ap_file_read(ctx, path, (size_t)set->max_input, &out->text, &out->len);
+	*onnx = ap_import_is_onnx(head, n);
+	if (!model && *onnx)
+		return AP_OK;
+	if (!model) {
+		AP_TRY(ap_file_read(ctx, path, (size_t)set->max_input, &out->text, &out->len));
+		*onnx = ap_import_is_onnx(out->text, out->len);
+		model = ap_foreign_model(out->text, out->len);
+	}
+	return model ? ap_path_fault(ctx, AP_SYNTAX, out->path, model) : AP_OK;
 }
 
 const char *ap_input_sha256(struct ap_ctx *ctx, const struct ap_input *in)
@@ -127,6 +151,7 @@ static const struct {
 	[AP_KIND_DUMP] = {NULL, {NULL}, "a graph dump of MindSpore"},
 	[AP_KIND_HOSTS] = {NULL, {NULL}, "a hostfile"},
 	[AP_KIND_SERVER] = {NULL, {NULL}, "a description of a server"},
+	[AP_KIND_ONNX] = {NULL, {NULL}, "a model of ONNX"},
 };
 
 const char *ap_kind_text(enum ap_file_kind k)
@@ -220,8 +245,14 @@ static const char *all_kinds(struct ap_ctx *ctx)
 enum ap_status ap_kind_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_known *out)
 {
+	bool onnx;
+
 	*out = (struct ap_known){.kind = AP_KIND_STRATEGY};
-	AP_TRY(ap_input_read(ctx, set, path, &out->in));
+	AP_TRY(ap_input_read_any(ctx, set, path, &out->in, &onnx));
+	if (onnx) {
+		out->kind = AP_KIND_ONNX;
+		return AP_OK;
+	}
 	if (ap_kind_is_dump(&out->in)) {
 		out->kind = AP_KIND_DUMP;
 		return AP_OK;

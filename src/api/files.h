@@ -16,9 +16,15 @@ struct ap_input { /* a text and its name for messages */
 	const struct ap_decoder *decoder; /* the network that a graph was made from; NULL: not known */
 };
 
-/* Reads a file of at most set->max_input bytes; "-" is standard input, readable only once. */
+/* Reads a file of at most set->max_input bytes; "-" is standard input, readable only once. AP_SYNTAX for a
+ * file that holds a network or weights in a form of other programs, whatever its size; the message says
+ * what to do. */
 enum ap_status ap_input_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_input *out);
+
+/* The same, but accepts a model of ONNX: *onnx. The text of a file then stays NULL, as it may be large. */
+enum ap_status ap_input_read_any(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_input *out, bool *onnx);
 
 /* SHA-256 of the text in hexadecimal, in the run arena. */
 const char *ap_input_sha256(struct ap_ctx *ctx, const struct ap_input *in);
@@ -62,6 +68,7 @@ enum ap_file_kind {
 	AP_KIND_DUMP,
 	AP_KIND_HOSTS,
 	AP_KIND_SERVER,
+	AP_KIND_ONNX,
 	AP_KIND_COUNT
 };
 
