@@ -47,6 +47,11 @@ static enum ap_status tell(const struct ap_onnx_walk *w, const struct ap_import 
 			"%" PRIu32 " matrices that are "
 			"others turned share their parameters",
 			w->turned));
+	if (w->joined)
+		AP_TRY(ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, "onnx-equal",
+			"%" PRIu32 " matrices that were equal to others when the file was made share their "
+			"parameters; copies that are trained apart are so in an export with "
+			"do_constant_folding=False", w->joined));
 	if (w->convs)
 		AP_TRY(ap_diag_add(w->ctx->diag, AP_NOTE, AP_OK, &where, "onnx-folded",
 			"%" PRIu32 " convolutions have "

@@ -431,6 +431,45 @@ static bool slice(struct fold *f)
 	return put(f, 0);
 }
 
+static bool transpose(struct fold *f)
+{
+	const struct ap_onnx_attr *a = ap_onnx_attr(f->w, "perm");
+	const struct ap_shape *x = &f->in[0]->shape;
+	uint64_t step[AP_MAX_RANK], all = 1;
+
+	if (a && a->nints != x->rank)
+		return false;
+	for (int d = x->rank - 1; d >= 0; d--) {
+		step[d] = all;
+		all *= (uint64_t)x->dim[d];
+	}
+	f->shape = *x;
+	for (uint8_t d = 0; d < x->rank; d++) {
+		uint8_t from;
+
+		if (!axis_of(a ? a->ints[d] : x->rank - 1 - d, x->rank, &from))
+			return false;
+		f->shape.dim[d] = x->dim[from];
+	}
+	if (!make_room(f, f->in[0]->uniform))
+		return false;
+	for (uint32_t at = 0; at < f->count; at++) {
+		uint64_t rest = at, from = 0;
+
+		for (int d = x->rank - 1; d >= 0; d--) {
+			uint8_t source_dim = 0;
+
+			(void)axis_of(a ? a->ints[d] : x->rank - 1 - d, x->rank, &source_dim);
+			from += rest % (uint64_t)f->shape.dim[d] * step[source_dim];
+			rest /= (uint64_t)f->shape.dim[d];
+		}
+		if (from >= all)
+			return false; /* a dimension that is named twice */
+		copy(f, at, f->in[0], from);
+	}
+	return put(f, 0);
+}
+
 /* Expand, ConstantOfShape: a number, or few, in the shape that an operand says. */
 static bool expand(struct fold *f)
 {
@@ -681,6 +720,8 @@ bool ap_onnx_fold(struct ap_onnx_walk *w)
 		return concat(&f);
 	if (!strcmp(type, "Slice"))
 		return slice(&f);
+	if (!strcmp(type, "Transpose"))
+		return transpose(&f);
 	if (!strcmp(type, "Expand"))
 		return expand(&f);
 	if (!strcmp(type, "ConstantOfShape"))

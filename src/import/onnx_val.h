@@ -72,6 +72,7 @@ struct ap_onnx_walk {
 	int64_t batch_from, batch_to; /* the batch of the file, and that which is asked for */
 	uint32_t nodes, folded; /* of the model, and those that only compute constants */
 	uint32_t turned; /* matrices that are others turned */
+	uint32_t joined; /* matrices that were equal to others, and are taken for them */
 	uint32_t convs; /* convolutions whose weights an exporter made */
 	int depth; /* calls and branches around */
 	uint32_t calls; /* so far */

@@ -459,8 +459,25 @@ static void take_constant(struct ap_onnx_walk *w)
 	ap_onnx_out(w, 0, ap_onnx_constant(w, s, n));
 }
 
-/* Equal weights are stated once, and Identity gives the others their names: a matrix that is stated so is one
- * that two modules share; vectors are equal because they have just been initialised. */
+/* Are two names the same but for numbers, as those of layers are? */
+static bool differ_by_numbers(const char *a, const char *b)
+{
+	static const char digits[] = "0123456789";
+
+	while (*a && *b) {
+		size_t na = strspn(a, digits), nb = strspn(b, digits);
+
+		if (!na != !nb || (!na && *a != *b))
+			return false;
+		a += na ? na : 1;
+		b += nb ? nb : 1;
+	}
+	return *a == *b;
+}
+
+/* Equal weights are stated once, and Identity gives the others their names. Vectors are equal because they
+ * have just been initialised, and matrices of layers because a layer was copied; a matrix with another name is
+ * one that two modules share. */
 static bool take_identity(struct ap_onnx_walk *w)
 {
 	ap_id id = ap_onnx_in(w, 0);
@@ -469,7 +486,9 @@ static bool take_identity(struct ap_onnx_walk *w)
 	if (strcmp(w->node->type, "Identity") || id >= w->vals.n || !w->node->nout)
 		return false;
 	v = *ap_onnx_val(w, id);
-	if (v.kind != AP_ONNX_WEIGHT || v.shape.rank > 1 || is_made_name(w->node->out[0])) {
+	if (v.kind != AP_ONNX_WEIGHT || is_made_name(w->node->out[0]) ||
+		(v.shape.rank > 1 && !(v.name && differ_by_numbers(v.name, w->node->out[0])))) {
+		w->joined += v.initial && v.shape.rank > 1 && ap_dtype_is_float(v.shape.dtype);
 		ap_onnx_out(w, 0, id);
 		return true;
 	}

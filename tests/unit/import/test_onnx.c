@@ -307,6 +307,37 @@ START_TEST(arithmetic_of_constants)
 }
 END_TEST
 
+/* As torch writes the bounds of pad(): pairs in two columns, turned over and transposed. [1,2,3,4] as [[1,2],[3,4]],
+ * rows in reverse [[3,4],[1,2]], transposed [[3,1],[4,2]]. */
+START_TEST(columns_of_constants_are_turned)
+{
+	struct ap_str axis = attr_int("axis", 0), perm = attr_ints("perm", "1 0");
+	const struct ap_graph *g;
+	const struct ap_attr *pads;
+
+	input("x", "5 6");
+	ints("p", "4", "1 2 3 4");
+	ints("pairs", "2", "-1 2");
+	ints("all", "1", "-1");
+	ints("a0", "1", "0");
+	ints("minus", "1", "-1");
+	ints("end", "1", "-1000");
+	node("Reshape", "p pairs", "q", &axis);
+	node("Slice", "q minus end a0 minus", "r", NULL);
+	node("Transpose", "r", "s", &perm);
+	node("Reshape", "s all", "t", NULL);
+	node("Pad", "x t", "y", NULL);
+	output("y", "12 9");
+	g = made(NULL);
+	pads = ap_attr_get(&node_of_type(g, "PadV3", 0)->attrs, "paddings");
+	ck_assert_int_eq(pads->n, 4); /* of the last dimension first */
+	ck_assert_int_eq(pads->list[0], 1);
+	ck_assert_int_eq(pads->list[1], 2);
+	ck_assert_int_eq(pads->list[2], 3);
+	ck_assert_int_eq(pads->list[3], 4);
+}
+END_TEST
+
 START_TEST(what_the_file_says_of_shapes_is_held)
 {
 	const char *all;
@@ -359,6 +390,24 @@ START_TEST(equal_vectors_are_parameters_of_their_own)
 	output("y", "2 8");
 	g = made(NULL);
 	ck_assert_int_eq(g->parameters, 64 + 8 + 8);
+}
+END_TEST
+
+/* Copies of a layer have names that differ by numbers. */
+START_TEST(equal_layers_are_not_shared)
+{
+	const struct ap_graph *g;
+
+	input("x", "2 8");
+	weight("layers.0.weight", "8 8");
+	node("Identity", "layers.0.weight", "layers.1.weight", NULL);
+	node("Identity", "layers.0.weight", "head.weight", NULL);
+	node("MatMul", "x layers.0.weight", "a", NULL);
+	node("MatMul", "a layers.1.weight", "b", NULL);
+	node("MatMul", "b head.weight", "y", NULL);
+	output("y", "2 8");
+	g = made(NULL);
+	ck_assert_int_eq(g->parameters, 2 * 64);
 }
 END_TEST
 
