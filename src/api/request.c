@@ -26,6 +26,7 @@
 #include "drive/baseline.h"
 #include "graph/graph.h"
 #include "graph/kernel_times.h"
+#include "hw/constant.h"
 #include "hw/hccl.h"
 #include "hw/link_curve.h"
 #include "pipeline/stages.h"
@@ -377,6 +378,26 @@ static enum ap_status find_chip(struct ap_ctx *ctx, const struct ap_settings *se
 	return measure_links(ctx, set, out);
 }
 
+/* The chip with the number that the settings put in place of its own, where it is one of a chip. */
+static const struct ap_chip *chip_with_number(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_chip *chip)
+{
+	const struct ap_constant *c;
+	struct ap_constant *list;
+	struct ap_chip *own;
+	size_t n;
+
+	if (!set->number)
+		return chip;
+	own = ap_arena_memdup(ctx->arena, chip, sizeof *chip);
+	n = ap_chip_constants(ctx->arena, own, &list);
+	c = ap_constant_find(list, n, set->number->path);
+	if (!c)
+		return chip;
+	ap_constant_set(c, set->number->value);
+	return own;
+}
+
 enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_chip **out)
 {
@@ -384,20 +405,35 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	enum ap_status st = find_chip(&own, set, src, out);
 
 	ap_diag_pass_on(ctx->diag, own.diag);
+	if (st == AP_OK)
+		*out = chip_with_number(ctx, set, *out);
 	return st;
 }
 
-/* The profile that the settings name, or that of the executor, of the year that they name ("@2022"). */
-static enum ap_status input_software(struct ap_ctx *ctx, const struct ap_settings *set,
+enum ap_status ap_input_software(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_software **out)
 {
 	const char *own = ap_route_at((size_t)set->executor)->software, *said = set->software;
+	const struct ap_constant *c;
+	struct ap_constant *list;
+	struct ap_software *other;
+	size_t n;
 
 	if (!said)
 		said = own;
 	else if (*said == '@')
 		said = ap_arena_printf(ctx->scratch, "%s%s", own, said);
-	return ap_software_get(ctx, said, out);
+	AP_TRY(ap_software_get(ctx, said, out));
+	if (!set->number)
+		return AP_OK;
+	other = ap_arena_memdup(ctx->arena, *out, sizeof **out);
+	n = ap_software_constants(ctx->arena, other, &list);
+	c = ap_constant_find(list, n, set->number->path);
+	if (!c)
+		return AP_OK;
+	ap_constant_set(c, set->number->value);
+	*out = other;
+	return AP_OK;
 }
 
 static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -423,7 +459,7 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 		AP_TRY(make_topo(ctx, set, src, in->chip, &in->topo));
 	AP_TRY(ap_settings_fit_devices(ctx, set, in->topo->ndev));
 	AP_TRY(ap_hccl_check(ctx, in->topo, in->chip->hccl, !set->hccl_rules));
-	AP_TRY(input_software(ctx, set, &software));
+	AP_TRY(ap_input_software(ctx, set, &software));
 	return ap_machine_make(ctx, in->topo, ap_chip_driven(ctx->arena, in->chip, software), &in->machine);
 }
 
@@ -647,7 +683,7 @@ enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, 
 	if (step->training)
 		AP_TRY(load_optimizer(ctx, set, doc, g, &step->optimizer));
 	AP_TRY(check_micro_batches(ctx, set, g));
-	AP_TRY(input_software(ctx, set, &step->software));
+	AP_TRY(ap_input_software(ctx, set, &step->software));
 	if (set->master_dtype >= 0) {
 		struct ap_software *own = AP_NEW(ctx->arena, struct ap_software);
 

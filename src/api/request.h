@@ -112,6 +112,11 @@ enum ap_status ap_input_graph(struct ap_ctx *ctx, const struct ap_settings *set,
 enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const struct ap_chip **out);
 
+/* The software profile that the settings name, or that of the executor, of the year that they name
+ * ("@2022"). */
+enum ap_status ap_input_software(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_software **out);
+
 /* Makes the step from the settings, for graph g read from doc. */
 enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_json *doc,
 	const struct ap_graph *g, struct ap_step *out);

@@ -122,6 +122,12 @@ enum ap_setting_id {
 
 enum ap_progress_way { AP_PROGRESS_NONE, AP_PROGRESS_SHOWN, AP_PROGRESS_JSON };
 
+/* A number of the chip or of the software profile. */
+struct ap_profile_number {
+	const char *path; /* hw/constant.h */
+	double value; /* within what a profile may state */
+};
+
 struct ap_settings { /* a value type: may be copied and changed; texts are borrowed */
 #define SETTING(field, letter, type, ...) AP_SET_CTYPE_##type field;
 #define ALIAS(field, key)
@@ -138,6 +144,7 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 	const struct ap_choices *among[AP_SET_COUNT];
 	enum ap_origin origin[AP_SET_COUNT];
 	const char *name[AP_SET_COUNT]; /* spelling: "--vpp", "hsdp.threshold"; NULL if not given */
+	const struct ap_profile_number *number; /* of a trial, in place of what the profile says; or NULL */
 };
 
 /* Choices that no other table lists: the program's constant, and the word. */

@@ -181,6 +181,29 @@ static void check_fusions(struct ap_ctx *ctx, const struct ap_settings *o)
 }
 
 /* --min-devices makes no plan. */
+/* --vary asks for other plans, and writes none. */
+static void check_vary(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
+{
+	if (!o->vary) {
+		if (GIVEN(plot_out))
+			REFUSE(plot_out, "expected --vary, too, which says what is plotted");
+		return;
+	}
+	if (o->min_devices)
+		CONTRADICT(vary, min_devices, "each gives another answer");
+	if (GIVEN(keep))
+		CONTRADICT(vary, keep, "the best plan of each value is asked for");
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (o->among[i] && !(uses & AP_FOR_plan))
+			(void)ap_settings_contradict(ctx, o, AP_SET_vary, (enum ap_setting_id)i,
+				"beside it a search takes one value of each setting");
+	for (int i = 0; i < AP_SET_COUNT; i++)
+		if (ap_setting_at(i)->type >= AP_SET_OUTPUT && i != AP_SET_plot_out &&
+			ap_setting_given(o, (enum ap_setting_id)i))
+			(void)ap_settings_contradict(ctx, o, AP_SET_vary, (enum ap_setting_id)i,
+				"it tells of plans, and writes none");
+}
+
 static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	if (!o->min_devices)
@@ -268,6 +291,7 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o, unsigned
 	if (o->unequal_stages && !ap_executor_language_of(ap_route_at((size_t)o->executor)->name)->unequal)
 		CONTRADICT(unequal_stages, executor, "its stages have equal numbers of devices; generic "
 			"stands for software without that limit");
+	check_vary(ctx, o, uses);
 	if (GIVEN(global_rank) && !OPEN(AP_SET_device_num) && o->device_num &&
 		o->global_rank >= o->device_num)
 		CONTRADICT(global_rank, device_num, "ranks count from 0");

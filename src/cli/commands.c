@@ -21,6 +21,7 @@
 #include "api/rules.h"
 #include "api/runs.h"
 #include "api/solve.h"
+#include "api/vary.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/json_write.h"
@@ -176,6 +177,30 @@ static enum ap_status evaluate_plan(struct ap_run *run, const char *path, const 
 	return written != AP_OK ? written : st;
 }
 
+/* Prints the result of --vary on standard output, and writes its plot. */
+static enum ap_status vary(struct ap_run *run, unsigned use, const struct ap_sources *src)
+{
+	struct ap_output_sink sink;
+	struct ap_varied found;
+	struct ap_str out, plot;
+	enum ap_status st = ap_vary(&run->ctx, run->set, src, use, &found);
+
+	if (st != AP_OK && st != AP_STOPPED)
+		return st;
+	ap_str_init(&out, run->ctx.arena);
+	ap_str_init(&plot, run->ctx.arena);
+	ap_varied_write(&run->ctx, &found, run->set->json, &out);
+	if (run->set->plot_out) {
+		ap_varied_plot(&run->ctx, &found, &plot);
+		AP_TRY(ap_out_open(&run->to, run->set->plot_out, &sink));
+		ap_output_write_fn(&sink, plot.s, plot.len);
+	}
+	if (!run->set->quiet)
+		AP_TRY(ap_out_text(&run->to, out.s, out.len));
+	AP_TRY(ap_out_commit(&run->to));
+	return st;
+}
+
 static enum ap_status plan(struct ap_run *run, unsigned use, const char *strategy)
 {
 	const struct ap_settings *set = run->set;
@@ -202,6 +227,10 @@ static enum ap_status plan(struct ap_run *run, unsigned use, const char *strateg
 			"--time-limit 0 leaves no time for a plan");
 	if (set->min_devices)
 		return min_devices(run, &src);
+	if (set->vary)
+		return run->cli->narg < 3 ? vary(run, use, &src)
+			: ap_diag_add(run->ctx.diag, AP_ERROR, AP_USAGE, NULL, NULL,
+				"--vary: one machine at a time; expected GRAPH and at most one RANK_TABLE");
 	if (use == AP_FOR_plan) {
 		early = decide(run, &src, &decided, &all, &joint, &use, &list);
 		if (early != AP_OK && early != AP_STOPPED)

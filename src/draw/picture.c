@@ -383,20 +383,6 @@ static struct ap_saved_vector widen(struct ap_ctx *ctx, const int32_t *v, size_t
 	return (struct ap_saved_vector){n, wide};
 }
 
-static void set_factors(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
-{
-	struct ap_saved_factor *factor = AP_NEW_N(ctx->scratch, struct ap_saved_factor, AP_MAX_FACTOR);
-
-	op->nfactor = (uint32_t)p->bound->nfactor;
-	op->factor = factor;
-	for (uint32_t i = 0; i < op->nfactor; i++) {
-		const struct ap_factor *f = &p->bound->factor[i];
-
-		factor[i] = (struct ap_saved_factor){.letter = f->letter, .size = f->size,
-			.parts = p->count[i], .stride = p->stride[i], .batch = f->flags & AP_FACTOR_BATCH};
-	}
-}
-
 /* Sets factors and shard() vectors as the plan file has them. */
 static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struct ap_saved_op *op)
 {
@@ -406,7 +392,7 @@ static void set_strategy(struct ap_ctx *ctx, const struct ap_placement *p, struc
 	for (uint32_t i = 0; i < s.n; i++)
 		in[i] = widen(ctx, s.cut[i], s.rank[i]);
 	op->in_strategy = (struct ap_saved_vectors){s.n, in};
-	set_factors(ctx, p, op);
+	ap_dimensions_factors(ctx->scratch, p, op);
 	if (p->bound->nout) {
 		int32_t vector[AP_MAX_RANK];
 
@@ -473,7 +459,7 @@ void ap_picture_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_p
 		struct ap_saved_op op = {.type = p->graph->node[i].type, .cell = p->graph->node[i].cell};
 
 		operator = ap_arena_mark(ctx->scratch);
-		set_factors(ctx, &p->op[i].place, &op);
+		ap_dimensions_factors(ctx->scratch, &p->op[i].place, &op);
 		ap_dimensions_learn(&b.dimensions, &op);
 		ap_arena_release(ctx->scratch, operator);
 	}

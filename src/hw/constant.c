@@ -15,22 +15,23 @@ struct number { /* a row of the tables */
 	enum ap_constant_type type;
 	const char *unit;
 	double least, most, otherwise, from, to;
+	enum ap_constant_more more;
 };
 
 #define MUST NAN
 
 static const struct number chip_numbers[] = {
-#define NUMBER(object, key, field, type, unit, least, most, otherwise, from, to) \
+#define NUMBER(object, key, field, type, unit, least, most, otherwise, from, to, more) \
 	{object, key, offsetof(struct ap_chip, field), AP_CONSTANT_##type, unit, least, most, otherwise, \
-		from, to},
+		from, to, AP_CONSTANT_##more},
 #include "hw/chip.def"
 #undef NUMBER
 };
 
 static const struct number software_numbers[] = {
-#define NUMBER(object, key, field, type, unit, least, most, otherwise, from, to) \
+#define NUMBER(object, key, field, type, unit, least, most, otherwise, from, to, more) \
 	{object, key, offsetof(struct ap_software, field), AP_CONSTANT_##type, unit, least, most, \
-		otherwise, from, to},
+		otherwise, from, to, AP_CONSTANT_##more},
 #include "hw/software.def"
 #undef NUMBER
 };
@@ -38,20 +39,22 @@ static const struct number software_numbers[] = {
 /* Numbers of each level, of the rates of each kernel, and of each peak. */
 static const struct number level_numbers[] = {
 	{NULL, "bandwidth_Bps", offsetof(struct ap_link_level, bandwidth_Bps), AP_CONSTANT_REAL, "B/s", 1,
-		1e24, MUST, 0, 0},
+		1e24, MUST, 0, 0, AP_CONSTANT_FASTER},
 	{NULL, "latency_s", offsetof(struct ap_link_level, latency_s), AP_CONSTANT_REAL, "s", 0, 1, MUST,
-		1e-7, 1e-3},
+		1e-7, 1e-3, AP_CONSTANT_SLOWER},
 	{NULL, "efficiency", offsetof(struct ap_link_level, efficiency), AP_CONSTANT_REAL, "share", 1e-6, 1,
-		MUST, 0.05, 1},
+		MUST, 0.05, 1, AP_CONSTANT_FASTER},
 };
 static const struct number rate_numbers[] = {
 	{NULL, "forward", offsetof(struct ap_attention_rate, forward), AP_CONSTANT_REAL, "share", 1e-6, 1,
-		MUST, 0.01, 1},
+		MUST, 0.01, 1, AP_CONSTANT_FASTER},
 	{NULL, "backward", offsetof(struct ap_attention_rate, backward), AP_CONSTANT_REAL, "share", 1e-6, 1,
-		MUST, 0.01, 1},
+		MUST, 0.01, 1, AP_CONSTANT_FASTER},
 };
-static const struct number peak_number = {NULL, "", 0, AP_CONSTANT_REAL, "FLOP/s", 1, 1e24, 0, 0, 0};
-static const struct number half_number = {NULL, "", 0, AP_CONSTANT_REAL, "elements", 0, 1e6, MUST, 1, 1e4};
+static const struct number peak_number = {NULL, "", 0, AP_CONSTANT_REAL, "FLOP/s", 1, 1e24, 0, 0, 0,
+	AP_CONSTANT_FASTER};
+static const struct number half_number = {NULL, "", 0, AP_CONSTANT_REAL, "elements", 0, 1e6, MUST, 1, 1e4,
+	AP_CONSTANT_SLOWER};
 
 static const struct { const struct number *v; size_t n; } tables[] = {
 	[AP_NUMBERS_CHIP] = {chip_numbers, AP_COUNT(chip_numbers)},
@@ -69,7 +72,7 @@ struct list {
 static void add(struct list *list, const char *path, const struct number *row, void *at)
 {
 	struct ap_constant c = {path, row->unit, row->least, row->most, row->otherwise, row->from, row->to,
-		row->type, at};
+		row->type, row->more, at};
 
 	AP_PUSH(list->arena, *list, c);
 }

@@ -14,6 +14,12 @@
 
 enum ap_constant_type { AP_CONSTANT_REAL, AP_CONSTANT_INT, AP_CONSTANT_INT64 };
 
+enum ap_constant_more { /* what a larger value makes of any plan */
+	AP_CONSTANT_EITHER, /* it depends on the plan */
+	AP_CONSTANT_FASTER, /* nothing of it takes longer, and it fits if it did */
+	AP_CONSTANT_SLOWER /* nothing of it takes less, and it fits only if it did */
+};
+
 struct ap_constant {
 	const char *path; /* "launch_s", "efficiency.matmul", "levels.nvlink.latency_s" */
 	const char *unit; /* "s", "B/s", "share" of a whole, "times" as long, ... */
@@ -21,6 +27,7 @@ struct ap_constant {
 	double otherwise; /* what holds where a profile does not state it; NAN: it has to */
 	double from, to; /* where a fit looks for it, from > 0; 0, 0: it is never fitted */
 	enum ap_constant_type type;
+	enum ap_constant_more more;
 	void *at; /* the field */
 };
 

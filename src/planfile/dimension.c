@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/num.h"
 #include "base/str.h"
+#include "plan/terms.h"
 #include "rule/op.h"
 
 /* After the qualitative palettes of Paul Tol ("Colour schemes", 2021): bright, and light for the fills. */
@@ -42,6 +44,20 @@ static int64_t size_of(const struct ap_saved_op *op, char letter)
 		if (op->factor[i].letter == letter)
 			return op->factor[i].size;
 	return 0;
+}
+
+void ap_dimensions_factors(struct ap_arena *arena, const struct ap_placement *p, struct ap_saved_op *op)
+{
+	struct ap_saved_factor *factor = AP_NEW_N(arena, struct ap_saved_factor, AP_MAX_FACTOR);
+
+	op->nfactor = (uint32_t)p->bound->nfactor;
+	op->factor = factor;
+	for (uint32_t i = 0; i < op->nfactor; i++) {
+		const struct ap_factor *f = &p->bound->factor[i];
+
+		factor[i] = (struct ap_saved_factor){.letter = f->letter, .size = f->size,
+			.parts = p->count[i], .stride = p->stride[i], .batch = f->flags & AP_FACTOR_BATCH};
+	}
 }
 
 void ap_dimensions_learn(struct ap_dimensions *d, const struct ap_saved_op *op)
@@ -196,4 +212,26 @@ void ap_dimensions_message(struct ap_str *out, const int64_t parts[AP_DIMENSION_
 		ap_str_addf(out, ", %" PRId64 " pipeline stages", stages);
 	if (micro_batches > 1)
 		ap_str_addf(out, ", %" PRId64 " micro-batches", micro_batches);
+}
+
+void ap_dimensions_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_str *out)
+{
+	struct ap_dimensions d = {.batch = p->graph->batch, .micro_batches = p->step->micro_batches};
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_saved_op *op = AP_NEW_N(ctx->scratch, struct ap_saved_op, p->graph->nnode);
+	struct ap_dimension_votes votes = {0};
+	int64_t parts[AP_DIMENSION_COUNT];
+
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		op[i] = (struct ap_saved_op){.type = p->graph->node[i].type, .cell = p->graph->node[i].cell};
+		ap_dimensions_factors(ctx->scratch, &p->op[i].place, &op[i]);
+		ap_dimensions_learn(&d, &op[i]);
+	}
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		ap_dimensions_parts(&d, &op[i], parts);
+		ap_dimensions_vote(&votes, op[i].type, parts, ap_plan_op_time_s(&p->op[i].cost));
+	}
+	ap_dimensions_elect(&votes, parts);
+	ap_arena_release(ctx->scratch, mark);
+	ap_dimensions_message(out, parts, p->machine->total, p->nstage, p->step->micro_batches);
 }

@@ -5,6 +5,7 @@
 #ifndef AP_PLANFILE_DIMENSION_H
 #define AP_PLANFILE_DIMENSION_H
 
+#include "plan/plan.h"
 #include "planfile/plan_read.h"
 
 enum ap_dimension {
@@ -34,6 +35,9 @@ struct ap_dimensions {
 	int64_t sequence, vocabulary, experts;
 	bool images;
 };
+
+/* Sets an operator's factors as a plan file has them, in arena. */
+void ap_dimensions_factors(struct ap_arena *arena, const struct ap_placement *p, struct ap_saved_op *op);
 
 /* Learns from an operator; call it for all of them before any is asked about. Reads type and factors. */
 void ap_dimensions_learn(struct ap_dimensions *d, const struct ap_saved_op *op);
@@ -70,5 +74,8 @@ void ap_dimensions_elect(const struct ap_dimension_votes *votes, int64_t parts[A
 /* Adds a plan in words: "batch over 8, hidden over 4, 8 pipeline stages, 64 micro-batches". */
 void ap_dimensions_message(struct ap_str *out, const int64_t parts[AP_DIMENSION_COUNT], int64_t devices,
 	int64_t stages, int64_t micro_batches);
+
+/* The same of a plan that is not written. O(operators). */
+void ap_dimensions_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_str *out);
 
 #endif

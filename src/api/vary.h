@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --vary: which plan is best where a number of the machine, of the software or of the run is another. */
+#ifndef AP_API_VARY_H
+#define AP_API_VARY_H
+
+#include "api/request.h"
+#include "report/varied.h"
+
+/*
+ * Searches (use AP_FOR_search) or decides (AP_FOR_plan) at several values of what set->vary names, and finds
+ * the intervals in which one of the plans is best. Every plan that is found anywhere is priced anew
+ * at all other values, so that no interval has a plan that is slower than a known one. Where two plans meet,
+ * both sides are searched, 0.1 % apart at most; then intervals are divided until a bound proves
+ * that nothing in them is faster, where more of the number makes no plan slower, or none faster. A number of
+ * devices or samples takes values a, 2a, 4a, .. instead, each of which is searched.
+ *
+ * AP_USAGE, reported, for an unknown number (the nearest names are named) and for a range that is empty, goes
+ * down, or is not what a profile may state. AP_STOPPED: what is known so far. Otherwise, where no value has
+ * a plan for another reason than that none fits, that reason is reported and returned.
+ */
+enum ap_status ap_vary(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
+	unsigned use, struct ap_varied *out);
+
+#endif
