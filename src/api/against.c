@@ -511,6 +511,44 @@ static enum ap_status check_input(struct holding *h, const char *role, const cha
 		was ? was : "none");
 }
 
+/* Of what content a profile is; NULL: there is none of that name. */
+static const char *profile_hash(struct ap_ctx *ctx, enum ap_setting_id id, const char *name)
+{
+	struct ap_ctx quiet = ap_diag_apart(ctx);
+	const struct ap_software *software;
+	const struct ap_chip *chip;
+
+	if (id == AP_SET_chip)
+		return ap_chip_get(&quiet, name, &chip) == AP_OK ? chip->sha256 : NULL;
+	return ap_software_get(&quiet, name, &software) == AP_OK ? software->sha256 : NULL;
+}
+
+/* Sets *name to the one of the listed profiles that has the content of the plan's. A built-in profile of that
+ * name is another one if a file kept the name; between versions of the program it may have been changed. */
+static enum ap_status take_profile(struct holding *h, enum ap_setting_id id, const char *role,
+	const char *listed, const char **name)
+{
+	const char *was = hash_of(h, role), *is;
+
+	for (const char *at = listed; was && at && *at;) {
+		const char *part = ap_arena_strndup(h->ctx->arena, at, strcspn(at, ","));
+
+		if (same_text(profile_hash(h->ctx, id, part), was)) {
+			*name = part;
+			return AP_OK;
+		}
+		at += strlen(part);
+		at += *at == ',';
+	}
+	is = *name ? profile_hash(h->ctx, id, *name) : NULL;
+	if (!was || !is || !strcmp(is, was) || !is_of_this_version(h->doc))
+		return AP_OK; /* a name that is not known is told later */
+	return ap_json_report(h->ctx, h->doc, value_at(h, "inputs", role), AP_ERROR, AP_USAGE, NULL, NULL,
+		"the plan is of a %s that calls itself \"%s\" and has another content than the built-in one "
+		"(SHA-256 %.12s, not %.12s); expected %s FILE", role_text(role),
+		ap_diag_name(h->ctx->diag, *name), was, is, ap_option_spelling(h->ctx->arena, "--", ap_setting_at(id)));
+}
+
 static enum ap_status repeat(struct holding *h, double *step_s)
 {
 	struct ap_plan_match match;
@@ -536,8 +574,12 @@ enum ap_status ap_against_repeat(struct ap_ctx *ctx, const struct ap_settings *a
 
 	*step_s = 0;
 	*why = NULL;
+	ap_setting_unset(&h.set, AP_SET_chip);
+	ap_setting_unset(&h.set, AP_SET_software);
 	AP_TRY(ap_config_echo(ctx, doc, ap_jv_get(ap_json_root(doc), "settings"), h.use, &h.set));
 	forget_defaults(&h);
+	AP_TRY(take_profile(&h, AP_SET_chip, "chip", asked->chip, &h.set.chip));
+	AP_TRY(take_profile(&h, AP_SET_software, "software", asked->software, &h.set.software));
 	AP_TRY(read_inputs(&h));
 	AP_TRY(check_input(&h, "graph", named->graph.path, h.src.sha256));
 	if (h.src.table)

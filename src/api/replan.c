@@ -47,7 +47,7 @@ static bool takes_new(const struct replanning *r, const struct mix *mix, const c
 {
 	const char *cause = ap_diff_cause(section, key);
 
-	if (mix->only && !strcmp(section, "settings") && !strcmp(key, mix->only))
+	if (mix->only && !strcmp(key, mix->only)) /* a profile's name among the settings, its content among inputs */
 		return true;
 	if (!strcmp(section, "settings") && !strcmp(key, "batch") && !r->same_graph)
 		return mix->graph;
@@ -156,6 +156,8 @@ enum ap_status ap_replan(struct ap_ctx *ctx, const struct ap_settings *set, cons
 	if (!set->graph && !set->old_graph) {
 		if (set->rank_table || set->old_rank_table)
 			return usage(ctx, "a rank table needs --graph FILE beside it");
+		if (ap_setting_given(set, AP_SET_chip) || ap_setting_given(set, AP_SET_software))
+			return usage(ctx, "a profile needs --graph FILE beside it");
 		return AP_OK;
 	}
 	if (!old->doc || !new->doc)
