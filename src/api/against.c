@@ -325,6 +325,34 @@ static enum ap_status give_planned(struct holding *h, struct ap_inputs *in, stru
 
 /* Evaluates the plan's strategies on the inputs as they are now. AP_OK with *change, or messages
  * why they make no plan at all. */
+/* Did the plan fit the devices that it was made for? */
+static bool did_fit(const struct holding *h)
+{
+	const struct ap_jv *list = value_at(h, "prediction", "memory");
+	int64_t capacity, total, most = 0;
+
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+		if (ap_jv_int(h->doc, ap_jv_get(v, "total_bytes"), &total) && total > most)
+			most = total;
+	return ap_jv_int(h->doc, value_at(h, "machine", "capacity_bytes"), &capacity) && most <= capacity;
+}
+
+/* Finds a plan that fitted and does not any more. */
+static void find_short(struct holding *h, const struct ap_plan *plan)
+{
+	int64_t bytes = plan->prediction.memory.total, usable = plan->capacity_bytes;
+	const char **list = AP_NEW(h->ctx->arena, const char *);
+	char need[32], have[32], lack[32];
+
+	if (bytes <= usable || !did_fit(h))
+		return;
+	*list = ap_arena_printf(h->ctx->arena,
+		"it no longer fits the memory: %s are needed on a device, %s are usable, %s are short", ap_format_bytes(bytes, need), ap_format_bytes(usable, have),
+		ap_format_bytes(bytes - usable, lack));
+	h->found->finding = list;
+	h->found->nfinding = 1;
+}
+
 static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct ap_plan_match *match,
 	struct ap_plan_change *change)
 {
@@ -342,6 +370,7 @@ static enum ap_status evaluate(struct holding *h, struct ap_saved *now, struct a
 	ap_ctx_phase(h->ctx, "evaluating");
 	in.counts = match->counts;
 	AP_TRY(ap_inputs_plan(&h->own, &in, NULL, &plan, NULL));
+	find_short(h, &plan);
 	AP_TRY(read_back(h, &plan, &doc));
 	AP_TRY(ap_saved_of_plan(&h->own, doc, now));
 	ap_plan_change(&h->own, &h->plan, now, match, in.graph, h->machine, change);
@@ -546,7 +575,8 @@ static enum ap_status take_profile(struct holding *h, enum ap_setting_id id, con
 	return ap_json_report(h->ctx, h->doc, value_at(h, "inputs", role), AP_ERROR, AP_USAGE, NULL, NULL,
 		"the plan is of a %s that calls itself \"%s\" and has another content than the built-in one "
 		"(SHA-256 %.12s, not %.12s); expected %s FILE", role_text(role),
-		ap_diag_name(h->ctx->diag, *name), was, is, ap_option_spelling(h->ctx->arena, "--", ap_setting_at(id)));
+		ap_diag_name(h->ctx->diag, *name), was, is,
+		ap_option_spelling(h->ctx->arena, "--", ap_setting_at(id)));
 }
 
 static enum ap_status repeat(struct holding *h, double *step_s)
