@@ -242,6 +242,16 @@ static const char *all_kinds(struct ap_ctx *ctx)
 	return s.s;
 }
 
+bool ap_input_is_prose(const struct ap_input *in)
+{
+	size_t bad;
+
+	for (size_t i = 0; i < in->len; i++)
+		if ((unsigned char)in->text[i] < ' ' && !memchr("\t\n\r", in->text[i], 3))
+			return false;
+	return in->len && ap_str_utf8(in->text, in->len, &bad);
+}
+
 enum ap_status ap_kind_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_known *out)
 {

@@ -32,6 +32,10 @@ const char *ap_input_sha256(struct ap_ctx *ctx, const struct ap_input *in);
 /* Is the text meant as JSON, well-formed or not? */
 bool ap_input_is_json(const struct ap_input *in);
 
+/* Is it a text for people? A checkpoint has lengths and numbers, which are control characters, between its
+ * names. O(length). */
+bool ap_input_is_prose(const struct ap_input *in);
+
 /* Parses the text; flags as for ap_json_parse(). */
 enum ap_status ap_input_json(struct ap_ctx *ctx, const struct ap_input *in, unsigned flags,
 	struct ap_json **out);

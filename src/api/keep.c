@@ -24,11 +24,13 @@ static enum ap_status match_plan(struct ap_ctx *ctx, const struct ap_settings *s
 {
 	struct ap_known file;
 	struct ap_saved old;
+	const char *what;
 
 	AP_TRY(ap_kind_read(ctx, set, plan_file(ctx, path), &file));
+	what = !file.json && ap_input_is_prose(&file.in) ? "a text, and no plan" : ap_kind_text(file.kind);
 	if (file.kind != AP_KIND_PLAN)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = file.in.path},
-			NULL, "is %s; expected a plan, as --plan-out writes it", ap_kind_text(file.kind));
+			NULL, "is %s; expected a plan, as --plan-out writes it", what);
 	AP_TRY(ap_plan_form_check(ctx, file.doc));
 	AP_TRY(ap_saved_of_plan(ctx, file.doc, &old));
 	ap_plan_match(ctx, &old, in->graph, in->machine->ndev, &in->step, out);

@@ -953,20 +953,25 @@ static double rule_cost(const struct ap_plan *p, const struct ap_plan_rule *r)
 }
 
 /* What an old plan had to do with it. */
-static void add_kept(struct ap_str *out, const struct ap_plan_kept *k)
+static void add_kept(struct ap_str *out, const struct ap_plan_kept *k, double step_s)
 {
 	char best[32], old[32];
 
 	if (!k)
 		return;
-	line(out, "kept", "%" PRIu32 " of %" PRIu32 " operators of %s are cut otherwise, within %g %% "
-		"of a step of %s "
-		"whose plan changes %" PRIu32, k->changes, k->of, k->file, 100 * k->within,
-		ap_format_seconds(k->best_step_s, best), k->best_changes);
+	line(out, "kept", "%" PRIu32 " of %" PRIu32 " operators of %s are cut otherwise, and %" PRIu32
+		" by the best plan, of %s", k->changes, k->of, k->file, k->best_changes,
+		ap_format_seconds(k->best_step_s, best));
+	line(out, "", "the step is %.2f %% longer than that; up to %g %% is allowed",
+		100 * fmax(step_s / k->best_step_s - 1, 0), 100 * k->within);
 	if (k->changes == 0)
 		return;
-	if (k->least)
-		line(out, "", "no plan whose sum is within that changes fewer than %" PRIu32, k->least);
+	if (k->least && k->least < k->changes)
+		line(out, "", "with fewer than %" PRIu32
+			" even the sum of costs is too large, in which what runs side by side counts twice",
+			k->least);
+	else if (k->least)
+		line(out, "", "with fewer the sum of costs is too large");
 	if (isfinite(k->old_step_s))
 		line(out, "", "the old plan takes %s here", ap_format_seconds(k->old_step_s, old));
 	else
@@ -1012,7 +1017,7 @@ void ap_emit_summary(struct ap_ctx *ctx, const struct ap_plan *p, const struct a
 	add_memory(out, p);
 	ap_summary_route(out, p);
 	add_baselines(out, p);
-	add_kept(out, p->kept);
+	add_kept(out, p->kept, p->prediction.step_time_s);
 	line(out, "checkpoint",
 		"pins %" PRIu32 " operators; %" PRIu32 " it cannot pin (no trainable parameter)",
 		pinned, p->graph->nnode - pinned);
