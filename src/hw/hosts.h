@@ -16,10 +16,10 @@ struct ap_hosts {
 /*
  * Reads a list of hosts. A line names hosts, "node1" or, as Slurm does, "node[01-16,20]r[1-2],login1", each
  * with its number of slots if the line says it: "node1 slots=8 max_slots=8", "node1:8,node2:4". A line of
- * numbers, "8(x15),4", says those of all hosts above it, as SLURM_TASKS_PER_NODE does; "SLURM_...=" before either is
- * what `env` prints. A host that stands several times has as many slots. "#" begins a comment. AP_SYNTAX,
- * with line and column, for what is none of it; AP_MEANING for hosts told twice; AP_LIMIT for more than
- * AP_MAX_DEVICES hosts. O(len + hosts).
+ * numbers, "8(x15),4", says those of all hosts above it, as SLURM_TASKS_PER_NODE does; "SLURM_...=" before
+ * either is what `env` prints. A host that stands several times has as many slots. "#" begins a comment.
+ * AP_SYNTAX, with line and column, for what is none of it; AP_MEANING for hosts told twice; AP_LIMIT for
+ * more hosts than a machine has. O(len + hosts).
  */
 enum ap_status ap_hosts_read(struct ap_ctx *ctx, const char *path, const char *text, size_t len,
 	const char *sha256, const struct ap_hosts **out);
