@@ -610,7 +610,7 @@ static bool range(struct fold *f)
 		return false;
 	for (uint32_t at = 0; at < f->count; at++) {
 		f->f[at] = from + at * step;
-		f->i[at] = (int64_t)f->f[at];
+		f->i[at] = fabs(f->f[at]) < 0x1p62 ? (int64_t)f->f[at] : 0;
 	}
 	return put(f, 0);
 }

@@ -516,6 +516,11 @@ MAKER(einsum)
 	(void)row;
 	if (!read_einsum(w, equation, &e))
 		return;
+	for (const char *c = e.out; *c; c++)
+		if (!strchr(e.in[0], *c) && (e.nin == 1 || !strchr(e.in[1], *c))) {
+			(void)ap_onnx_fail(w, "the result has dimensions that no operand has");
+			return;
+		}
 	if (e.nin == 1) {
 		ap_onnx_out(w, 0, arranged(w, need(w, 0), e.in[0], e.out));
 		return;
@@ -597,7 +602,7 @@ MAKER(attention)
 
 /* ---- windows ---- */
 
-enum { MOST_SPACE = 3 }; /* dimensions that windows slide over */
+enum { MOST_SPACE = 3, MOST_WINDOW = 1 << 24 }; /* dimensions that windows slide over; their lengths */
 
 struct windows {
 	uint8_t n;
@@ -614,10 +619,10 @@ static bool read_list(struct ap_onnx_walk *w, const char *name, uint32_t n, int6
 	for (uint32_t i = 0; i < n; i++)
 		out[i] = a && i < a->nints ? a->ints[i] : otherwise;
 	for (uint32_t i = 0; i < n; i++)
-		if ((a && a->nints != n) || out[i] < least || out[i] > INT32_MAX) {
+		if ((a && a->nints != n) || out[i] < least || out[i] > MOST_WINDOW) {
 			(void)ap_onnx_fail(w,
 				"attribute %s has %" PRIu32 " values; %" PRIu32 " of at least %" PRId64
-				" are expected",
+				" and at most 2^24 are expected",
 				name, a ? a->nints : 0, n, least);
 			return false;
 		}
@@ -874,8 +879,15 @@ MAKER(resize)
 		(void)ap_onnx_fail(w, "sizes are not known, or the operand is no picture of 4 dimensions");
 		return;
 	}
-	for (int d = 0; d < 2; d++)
-		size[d] = v->i ? v->i[2 + d] : (int64_t)floor((double)s->dim[2 + d] * v->f[2 + d]);
+	for (int d = 0; d < 2; d++) {
+		double wanted = v->i ? (double)v->i[2 + d] : floor((double)s->dim[2 + d] * v->f[2 + d]);
+
+		if (!(wanted >= 1 && wanted <= INT32_MAX)) {
+			(void)ap_onnx_fail(w, "gives pictures of no size that is possible");
+			return;
+		}
+		size[d] = (int64_t)wanted;
+	}
 	ap_onnx_out(w, 0, ap_onnx_emit(w, nearest ? "ResizeNearestNeighbor" : row->type, AP_IN(x),
 		AP_ATTRS(AP_INTS_ATTR("size", size, 2)), 1));
 }
@@ -1463,14 +1475,14 @@ MAKER(gather)
 	s = *shape_of(w, x);
 	if (ap_onnx_number(w, y, &index) && shape_of(w, y)->rank == 0) {
 		index += index < 0 ? (double)s.dim[axis] : 0;
+		if (!(index >= 0 && index < (double)s.dim[axis])) {
+			(void)ap_onnx_fail(w, "takes an element behind the end of dimension %d", axis);
+			return;
+		}
 		for (uint8_t d = 0; d < s.rank; d++) {
 			begin[d] = d == axis ? (int64_t)index : 0;
 			end[d] = d == axis ? (int64_t)index + 1 : s.dim[d];
 			step[d] = 1;
-		}
-		if (index < 0 || index >= (double)s.dim[axis]) {
-			(void)ap_onnx_fail(w, "takes an element behind the end of dimension %d", axis);
-			return;
 		}
 		ap_onnx_out(w, 0,
 			ap_onnx_emit(w, "StridedSlice", AP_IN(x),
@@ -1572,7 +1584,7 @@ MAKER(one_hot)
 
 	if (w->failed)
 		return;
-	if (!ap_onnx_number(w, need(w, 1), &depth) || depth < 1 || depth > INT32_MAX) {
+	if (!ap_onnx_number(w, need(w, 1), &depth) || !(depth >= 1 && depth <= INT32_MAX)) {
 		(void)ap_onnx_fail(w, "the number of classes is not known");
 		return;
 	}
@@ -1675,6 +1687,7 @@ MAKER(trilu)
 
 	(void)row;
 	(void)ap_onnx_number(w, ap_onnx_in(w, 1), &k);
+	k = k < -INT32_MAX ? -INT32_MAX : k > INT32_MAX ? INT32_MAX : k;
 	ap_onnx_out(w, 0, ap_onnx_emit(w, ap_onnx_int(w, "upper", 1) ? "Triu" : "Tril", AP_IN(x),
 		AP_ATTRS(AP_INT_ATTR("diagonal", (int64_t)k)), 1));
 }

@@ -284,12 +284,16 @@ static void add_reals(struct wire *w, const struct field *f, size_t bytes, size_
 			AP_PUSH(w->ctx->arena, *out, real(f->value, bytes));
 		return;
 	}
-	if (f->type == BYTES && (f->end - w->at) / bytes > most) {
-		out->n = SIZE_MAX / 2;
-		return;
+	while (f->type == BYTES && w->status == AP_OK && w->at < f->end) {
+		double v;
+
+		if (out->n >= most || (f->end - w->at) / bytes > most) {
+			out->n = SIZE_MAX / 2; /* the rest is skipped by its length */
+			return;
+		}
+		v = real(fixed(w, f->end, bytes), bytes);
+		AP_PUSH(w->ctx->arena, *out, v);
 	}
-	while (f->type == BYTES && w->status == AP_OK && w->at < f->end)
-		AP_PUSH(w->ctx->arena, *out, real(fixed(w, f->end, bytes), bytes));
 }
 
 /* ---- tensors ---- */
@@ -448,7 +452,7 @@ static void tensor(struct wire *w, const struct field *in, struct ap_onnx_tensor
 	out->dim = dims.v;
 	if (w->status == AP_OK)
 		out->values = numbers_of(w, out, &c);
-	out->at = c.at && f.end <= in->end ? c.at : 0;
+	out->at = c.at;
 }
 
 /* ---- graphs ---- */

@@ -413,6 +413,8 @@ ap_id ap_onnx_emit(struct ap_onnx_walk *w, const char *type, uint32_t nin, const
 
 	if (w->failed)
 		return AP_NONE;
+	if (nin > AP_MAX_OPERAND || nout > AP_MAX_OPERAND)
+		return ap_onnx_fail(w, "has more than %d operands or results", AP_MAX_OPERAND);
 	for (uint32_t i = 0; i < nin; i++) {
 		if (in[i] == AP_NONE)
 			return ap_onnx_fail(w, "an operand is missing");

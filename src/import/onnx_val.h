@@ -69,6 +69,7 @@ struct ap_onnx_walk {
 	const char *scope; /* cell of the node that calls; NULL: none */
 	const struct ap_onnx_attr *args; /* of the call */
 	uint32_t nargs;
+	const char *batch_symbol; /* what the file calls it; NULL: it has a number */
 	int64_t batch_from, batch_to; /* the batch of the file, and that which is asked for */
 	uint32_t nodes, folded; /* of the model, and those that only compute constants */
 	uint32_t turned; /* matrices that are others turned */

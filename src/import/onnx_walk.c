@@ -172,7 +172,7 @@ static bool input_shape(struct ap_onnx_walk *w, const struct ap_onnx_value *in, 
 		if (said)
 			dim[i] = said->length;
 		else if (dim[i] < 1 && i == 0 && w->params->batch &&
-			(first || (symbol && w->batch_from == -1)))
+			(first || (symbol && w->batch_symbol && !strcmp(symbol, w->batch_symbol))))
 			dim[i] = w->params->batch;
 		if (dim[i] >= 1)
 			continue;
@@ -217,6 +217,7 @@ static void add_inputs(struct ap_onnx_walk *w)
 		if (v.kind == AP_ONNX_INPUT && v.shape.rank) {
 			if (first) {
 				w->batch_from = in->dim[0].length > 0 ? in->dim[0].length : -1;
+				w->batch_symbol = in->dim[0].symbol;
 				w->batch_to = w->params->batch ? w->params->batch : v.shape.dim[0];
 				first = false;
 			}
@@ -476,8 +477,8 @@ static bool differ_by_numbers(const char *a, const char *b)
 }
 
 /* Equal weights are stated once, and Identity gives the others their names. Vectors are equal because they
- * have just been initialised, and matrices of layers because a layer was copied; a matrix with another name is
- * one that two modules share. */
+ * have just been initialised, and matrices of layers because a layer was copied; a matrix with another name
+ * is one that two modules share. */
 static bool take_identity(struct ap_onnx_walk *w)
 {
 	ap_id id = ap_onnx_in(w, 0);
