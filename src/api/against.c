@@ -347,7 +347,8 @@ static void find_short(struct holding *h, const struct ap_plan *plan)
 	if (bytes <= usable || !did_fit(h))
 		return;
 	*list = ap_arena_printf(h->ctx->arena,
-		"it no longer fits the memory: %s are needed on a device, %s are usable, %s are short", ap_format_bytes(bytes, need), ap_format_bytes(usable, have),
+		"it no longer fits the memory: %s are needed on a device, %s are usable, "
+		"%s are short", ap_format_bytes(bytes, need), ap_format_bytes(usable, have),
 		ap_format_bytes(bytes - usable, lack));
 	h->found->finding = list;
 	h->found->nfinding = 1;

@@ -47,7 +47,7 @@ static bool takes_new(const struct replanning *r, const struct mix *mix, const c
 {
 	const char *cause = ap_diff_cause(section, key);
 
-	if (mix->only && !strcmp(key, mix->only)) /* a profile's name among the settings, its content among inputs */
+	if (mix->only && !strcmp(key, mix->only)) /* a profile is named by settings and by inputs */
 		return true;
 	if (!strcmp(section, "settings") && !strcmp(key, "batch") && !r->same_graph)
 		return mix->graph;

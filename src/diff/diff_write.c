@@ -100,6 +100,16 @@ const char *ap_diff_change(struct ap_ctx *ctx, double was, double is)
 		(tenths < 0 ? -tenths : tenths) % 10);
 }
 
+/* The change of a figure; of one that is a share itself in points of a per cent. */
+static const char *change_text(struct ap_ctx *ctx, const struct ap_diff_figure *f)
+{
+	double points = 100 * (f->is_number - f->was_number);
+
+	if (ap_plan_unit_of(f->key) != AP_PLAN_SHARE || !isfinite(points))
+		return ap_diff_change(ctx, f->was_number, f->is_number);
+	return ap_arena_printf(ctx->arena, "%+.2f points", points);
+}
+
 /* v with this many significant digits, in the shortest form. */
 static const char *rounded_text(struct ap_ctx *ctx, double v, int digits)
 {
@@ -285,7 +295,7 @@ static void add_figures(struct ap_ctx *ctx, const struct ap_diff *d, const char 
 		}
 		row.cell[0] = ap_diff_label(ctx, f->key);
 		ap_diff_texts(ctx, f, &row.cell[1], &row.cell[2]);
-		row.cell[3] = ap_diff_change(ctx, f->was_number, f->is_number);
+		row.cell[3] = change_text(ctx, f);
 		AP_PUSH(ctx->arena, *t, row);
 	}
 }

@@ -479,6 +479,27 @@ static double taken_s(const struct ap_alternatives *a)
 	return a->taken < a->n ? a->v[a->taken].sum_s : INFINITY;
 }
 
+/* Is the executor told degrees alone, so that it cannot be told another cut of one operator? */
+static bool takes_degrees(const struct ap_explaining *x)
+{
+	return x->plan->route && x->plan->route->route->degrees;
+}
+
+/* The plan's sum and the least of all, and why they may differ. */
+static void tell_sums(const struct ap_explaining *x)
+{
+	const struct ap_alternatives_report *r = x->others;
+
+	ap_sheet_number(x->sheet, "plan_s", "the plan's sum", AP_CELL_SECONDS, r->plan_s);
+	ap_sheet_number(x->sheet, "least_s", "least of all", AP_CELL_SECONDS, r->least_s);
+	if (r->plan_s > r->least_s)
+		ap_sheet_remark(x->sheet,
+			"A sum adds up what operators, redistributions and the gradient exchange take; "
+			"in a step some of it runs side by side, so the plan of the least sum need not be "
+			"the one of the shortest step, which is taken%s.",
+			takes_degrees(x) ? " among those that the executor can be told" : "");
+}
+
 /* What there is to say of an alternative beside its numbers. */
 static const char *verdict(const struct ap_explaining *x, const struct ap_alternatives *all,
 	const struct ap_alternative *a)
@@ -496,6 +517,9 @@ static const char *verdict(const struct ap_explaining *x, const struct ap_altern
 	if (a->sum_s < taken_s(all) && a->step_s > step_s)
 		return ap_arena_printf(x->ctx->arena, "smaller sum, slower step by %s",
 			seconds(x, a->step_s - step_s));
+	if (a->step_s < step_s && takes_degrees(x))
+		return ap_arena_printf(x->ctx->arena, "%s cannot be told it; faster by %s",
+			x->plan->route->route->name, seconds(x, step_s - a->step_s));
 	if (a->step_s < step_s)
 		return ap_arena_printf(x->ctx->arena, "a faster step, by %s", seconds(x, step_s - a->step_s));
 	return a->step_s == step_s ? "as fast" : "";
@@ -524,8 +548,7 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 		ap_sheet_remark(x->sheet, "What other cuts cost is not known: %s.", r->unknown);
 		return;
 	}
-	ap_sheet_number(x->sheet, "plan_s", "the plan's sum", AP_CELL_SECONDS, r->plan_s);
-	ap_sheet_number(x->sheet, "least_s", "least of all", AP_CELL_SECONDS, r->least_s);
+	tell_sums(x);
 	ap_sheet_number(x->sheet, "cuts", "cuts", AP_CELL_INT, a->n);
 	ap_sheet_columns(x->sheet, columns, AP_COUNT(columns));
 	own_s = a->taken < a->n ? a->v[a->taken].own_s : 0;
@@ -893,8 +916,7 @@ static void tell_decisions(const struct ap_explaining *x)
 		ap_sheet_remark(x->sheet, "What other cuts cost is not known: %s.", r->unknown);
 		return;
 	}
-	ap_sheet_number(x->sheet, "plan_s", "the plan's sum", AP_CELL_SECONDS, r->plan_s);
-	ap_sheet_number(x->sheet, "least_s", "least of all", AP_CELL_SECONDS, r->least_s);
+	tell_sums(x);
 	ap_sheet_columns(x->sheet, columns, AP_COUNT(columns));
 	fold_operators(x, -1, &items);
 	for (size_t i = 0; i < items.v.n; i++) {

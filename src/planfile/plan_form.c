@@ -67,10 +67,13 @@ enum ap_plan_unit ap_plan_unit_of(const char *key)
 	} units[] = {{"_bytes", AP_PLAN_BYTES}, {"_Bps", AP_PLAN_BYTES_PER_S}, {"_per_s", AP_PLAN_PER_S},
 		{"_s", AP_PLAN_S}};
 
+	const char *last = strrchr(key, '.'); /* of "data parallel.gap" */
+
 	for (size_t i = 0; i < AP_COUNT(units); i++)
 		if (ap_file_suffix(key, units[i].end))
 			return units[i].unit;
-	return strcmp(key, "gap") && strcmp(key, "step_gap") ? AP_PLAN_NONE : AP_PLAN_SHARE;
+	last = last ? last + 1 : key;
+	return strcmp(last, "gap") && strcmp(last, "step_gap") ? AP_PLAN_NONE : AP_PLAN_SHARE;
 }
 
 bool ap_plan_key_searched(const char *object, const char *key)

@@ -170,12 +170,27 @@ static const char *percent(const struct ap_sheet *s, double v, bool sign)
 	return ap_arena_printf(s->ctx->arena, sign ? "%+.*f %%" : "%.*f %%", digits, p);
 }
 
+/* A name, of which the end says more than the beginning: where both are too long, a pattern that it
+ * matches, "*" and a path. */
+static const char *name_shown(const struct ap_sheet *s, const char *name)
+{
+	enum { ROOM = 64 };
+	size_t len = strlen(name);
+	const char *rest;
+
+	if (len <= ROOM)
+		return ap_diag_name(s->ctx->diag, name);
+	rest = strchr(name + len - ROOM, '/');
+	return rest ? ap_arena_printf(s->ctx->arena, "*%s", ap_diag_name(s->ctx->diag, rest))
+		: ap_diag_name(s->ctx->diag, name);
+}
+
 static const char *shown(const struct ap_sheet *s, enum ap_cell_type type, const struct value *x)
 {
 	char buf[32];
 
 	if (holds_text(type))
-		return !x->text ? "" : type == AP_CELL_TEXT ? x->text : ap_diag_name(s->ctx->diag, x->text);
+		return !x->text ? "" : type == AP_CELL_TEXT ? x->text : name_shown(s, x->text);
 	if (!isfinite(x->v))
 		return "";
 	switch (type) {

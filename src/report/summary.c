@@ -342,9 +342,16 @@ static void add_measured(struct ap_str *out, const struct ap_plan *p)
 			p->step->software->name);
 		return;
 	}
-	ap_str_addf(out, "%-18s%8d %% in the mean of %d measured step%s of %s, %s, %s%s\n", "  error",
-		m->step_percent, m->times, m->times == 1 ? "" : "s", m->chip, m->software, m->network,
-		is_like ? "" : ": the nearest that are known; this is extrapolated");
+	if (!is_like)
+		ap_str_addf(out,
+			"%-18s%10s of such steps of %s, %s: none was measured; those nearest, %d of %s, "
+			"%s, %s, were %d %% off in the mean\n",
+			"  error", "unknown", p->machine->chip->name, p->step->software->name, m->times,
+			m->chip, m->software, m->network, m->step_percent);
+	else
+		ap_str_addf(out, "%-18s%8d %% in the mean of %d measured step%s of %s, %s, %s\n",
+			"  error", m->step_percent, m->times, m->times == 1 ? "" : "s", m->chip, m->software,
+			m->network);
 }
 
 static void add_times(struct ap_str *out, const struct ap_plan *p)
