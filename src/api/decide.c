@@ -111,8 +111,9 @@ static bool is_beyond(const struct listing *l, const struct ap_decision_point *p
 		const struct ap_decision_point *o = &l->like.v[i]->point;
 
 		near = !(has_same_degrees(p, o) && p->vpp == o->vpp && p->scheduler == o->scheduler &&
-			p->level == o->level && p->shard == o->shard && p->regathers == o->regathers && p->sp == o->sp &&
-			p->kind == o->kind && is_same_mix(&l->mix[p->mix], &l->told->space.mix[o->mix]));
+			p->level == o->level && p->shard == o->shard && p->regathers == o->regathers &&
+			p->sp == o->sp && p->kind == o->kind &&
+			is_same_mix(&l->mix[p->mix], &l->told->space.mix[o->mix]));
 	}
 	return near;
 }
@@ -191,7 +192,8 @@ static void run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_lay
 	ap_workers_forget(workers);
 }
 
-/* Takes the least of all bounds, and counts the verdicts. Plans that an earlier trial has are not told twice. */
+/* Takes the least of all bounds, and counts the verdicts. Plans that an earlier trial has are not told
+ * twice. */
 static void sum_up(struct ap_decision *out, struct ap_decision_trial *trial)
 {
 	double best_s = out->best == AP_NONE ? INFINITY : trial[out->best].step_s;

@@ -117,7 +117,8 @@ static void want_schedule(struct ap_layer_table *t, const struct ap_decision_poi
 	AP_PUSH(t->ctx.arena, t->pipes, pipe);
 }
 
-const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t, const struct ap_decision_point *point)
+const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t,
+	const struct ap_decision_point *point)
 {
 	int64_t key[SCHEDULE_KEY];
 	uint32_t id;

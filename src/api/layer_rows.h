@@ -54,7 +54,8 @@ const struct ap_layer_rows *ap_layer_table_find(const struct ap_layer_table *t,
 	const struct ap_decision_point *point, int kind);
 
 /* What ap_schedule_pipe() makes of a point that was wanted when the table was last filled. */
-const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t, const struct ap_decision_point *point);
+const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t,
+	const struct ap_decision_point *point);
 
 /* What its graph stands for. */
 const struct ap_layer_fold *ap_layer_table_fold(const struct ap_layer_table *t);

@@ -223,8 +223,8 @@ static void mix_chain(const char *const *kind, const unsigned *what, size_t n, s
 	}
 }
 
-/* Of the kinds of a list the first one and the last two: weights are mostly of what the last one alone computes
- * again. */
+/* Of the kinds of a list the first one and the last two: weights are mostly of what the last one alone
+ * computes again. */
 static void pick_few(struct ap_recompute_mix *mix)
 {
 	for (int sums = 0; sums < 2; sums++) {

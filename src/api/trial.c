@@ -56,8 +56,8 @@ static void price(struct trying *t, const struct ap_decision_point *point, int64
 		ap_kin_tell_plan(ctx, &plan, point, &t->yield->told);
 }
 
-/* Would weights be gathered again, but for a plan in which no layer is of the last kind, which has them? The point
- * that gathers them once has it, too. */
+/* Would weights be gathered again, but for a plan in which no layer is of the last kind, which has them?
+ * The point that gathers them once has it, too. */
 static bool is_of_another(const struct trying *t, const struct ap_decision_point *p)
 {
 	const char *const *kind = ap_decision_kinds(t->c->space, p);

@@ -209,8 +209,10 @@ static void find_asked(struct finding *f, const bool *full)
 	for (uint32_t k = 0; k < asked.n; k++)
 		f->out->alike &= asked.at[k].what == f->out->what;
 	ap_layer_parts(f->ctx, g, f->layer, data, &parts);
-	for (ap_id i = 0; i < g->nnode; i++)
+	for (ap_id i = 0; i < g->nnode; i++) {
 		f->out->experts |= parts.part[i] == AP_PART_EXPERTS;
+		f->out->latent |= parts.latent[i];
+	}
 }
 
 struct listing {

@@ -39,6 +39,7 @@ struct ap_layers {
 	unsigned what; /* enum ap_recompute, bits: what the step asks of the first layer */
 	int64_t unit; /* so many layers run again as one */
 	bool experts; /* some layer chooses experts */
+	bool latent; /* layers make queries, keys or values of what a norm within attention gives */
 	uint32_t nagain_outside; /* recomputed operators outside layers */
 	bool keep_comm, regather, slice; /* of what is recomputed; if nothing is, of the step */
 	bool mixed; /* operators differ in these */

@@ -374,6 +374,8 @@ static unsigned find_modules(struct script *s, struct ap_str *modules)
 	/* it gathers again anyway */
 	unsigned left = s->w.layers.what & ~(unsigned)AP_RECOMPUTE_COMMUNICATION;
 
+	if (!s->w.layers.latent) /* Megatron refuses the word then */
+		left &= ~(unsigned)AP_RECOMPUTE_LATENT;
 	if (s->ascend)
 		left &= ~(unsigned)(AP_RECOMPUTE_NORM | AP_RECOMPUTE_ACTIVATION);
 	else if (s->w.layers.experts && (left & AP_RECOMPUTE_ACTIVATION))

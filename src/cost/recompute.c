@@ -332,8 +332,8 @@ static void mark_parts(struct marking *k, const struct ap_again_layers *l, const
 	mark_groups(k, group, k->whole);
 }
 
-/* What is computed again beside the rest, with all results: norms, activation functions, and queries, keys and
- * values. And what is gathered again. */
+/* What is computed again beside the rest, with all results: norms, activation functions, and queries, keys
+ * and values. And what is gathered again. */
 static void mark_operators(struct marking *k, const struct ap_again_layers *l,
 	const struct ap_layer_parts *parts, bool holds_gathered)
 {

@@ -4,13 +4,14 @@
  * else by what the step and words of cells ask of layers (graph/family.h) in the words of graph/again.h;
  * the core of attention also where there are no layers.
  *
- * All operators of a cell, a layer or a part of one (cost/layer_parts.h) are marked except those whose
- * results leave it, so what passes from one to the next is kept. Norms, activation functions, queries, keys and
- * values of low rank are marked with their results, as Megatron's output-discarding checkpoints. Who runs a graph compiles it,
- * and then computes of the marked ones what a backward pass reads. Torch checkpointing
- * (recompute_whole of struct ap_step) calls a cell, layer, part or core once more: all of it runs again,
- * to its last operator, whose results are kept and computed a second time, and what nothing reads; but
- * selective checkpoints that keep products stop at what is needed.
+ * All operators of a cell, a layer or a part of one (cost/layer_parts.h) are marked except those
+ * whose results leave it, so what passes from one to the next is kept. Norms, activation functions,
+ * queries, keys and values of low rank are marked with their results, as Megatron's output-
+ * discarding checkpoints. Who runs a graph compiles it, and then computes of the marked ones what a
+ * backward pass reads. Torch checkpointing (recompute_whole of struct ap_step) calls a cell, layer,
+ * part or core once more: all of it runs again, to its last operator, whose results are kept and
+ * computed a second time, and what nothing reads; but selective checkpoints that keep products stop
+ * at what is needed.
  */
 #ifndef AP_COST_RECOMPUTE_H
 #define AP_COST_RECOMPUTE_H

@@ -19,9 +19,9 @@
 	{"none", "activation", "selective+activation", "selective+communication+activation", \
 		"selective+communication+layernorm+activation", "full"}}, .rule = AP_KINDS_LIST}}
 #define BLOCK {UNIFORM("none", "full")} /* modules: all or none */
-/* By what they save in a second: the core of attention, where no kernel does so itself, and activation functions;
- * norms; queries, keys and values of low rank; feed-forward parts. Of these norms save the fewest bytes, and take
- * the least time, so each set stands with them and without. */
+/* By what they save in a second: the core of attention, where no kernel does so itself, and activation
+ * functions; norms; queries, keys and values of low rank; feed-forward parts. Of these norms save the fewest
+ * bytes, and take the least time, so each set stands with them and without. */
 #define SETS(activation) {"layernorm", "selective+" activation, "selective+layernorm+" activation, \
 	"selective+mla_up_proj+" activation, "selective+layernorm+mla_up_proj+" activation, \
 	"selective+mla_up_proj+mlp+moe", "selective+layernorm+mla_up_proj+mlp+moe"}
@@ -36,14 +36,14 @@
 
 /* GPipe is left out where 1F1B runs: it takes as long and holds more. */
 static const struct ap_executor_language languages[] = {
-	{"mindspore", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .sums = true,
-		.fills = true},
+	{"mindspore", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true,
+		.sums = true, .fills = true},
 	{"mindspore-semi-auto", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true,
 		.fills = true},
 	{"mindspore-sharding-propagation", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true,
 		.uneven = true, .fills = true},
-	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .sums = true,
-		.fills = true},
+	{"mindformers", TURNS, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true,
+		.sums = true, .fills = true},
 	{"mindspeed", TURNS, WHOLE | STATES, BLOCK, SETS("activation"), .uneven = true, .sums = true,
 		.whole_rounds = true, .experts_by_sequence = true},
 	/* --num-distributed-optimizer-instances */
@@ -58,8 +58,8 @@ static const struct ap_executor_language languages[] = {
 		{UNIFORM("none"), UNIFORM("full")},
 		.groups = WEIGHTS, .groups_of_samples = true, .stage_levels = WHOLE | STATES,
 		.sequences_alone = true, .experts_whole = true},
-	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true, .unequal = true,
-		.sums = true},
+	{"generic", TORCH, ANY_LEVEL, LISTS, .groups = DEALT, .regathers = true, .uneven = true,
+		.unequal = true, .sums = true},
 };
 
 const struct ap_executor_language *ap_executor_language_free(struct ap_ctx *ctx,

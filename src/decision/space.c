@@ -151,8 +151,9 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 						p->ep = eps.v[x];
 						p->etp = whole ? 1 : p->tp;
 						p->sp = sp;
-						if ((p->kind >= 0 && !ap_decision_kinds(s, p)[p->kind]) ||
-							(p->regathers && !s->regathers.n && !may_regather(s, p)))
+						if (p->kind >= 0 && !ap_decision_kinds(s, p)[p->kind])
+							continue;
+						if (p->regathers && !s->regathers.n && !may_regather(s, p))
 							continue;
 						if (!may_be(&s->etp, p->etp) || !may_be(&s->sp, sp) ||
 							(sp && !s->language->sums) ||

@@ -51,8 +51,9 @@ struct ap_decision_point {
 
 /*
  * Emits the points of a space, in the order in which equals are preferred: by stages, segments,
- * micro-batches, level, recomputation without gathers and with them, then tp, cp, ep. dp * tp * cp * pp are the
- * devices, dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless they are given.
+ * micro-batches, level, recomputation without gathers and with them, then tp, cp, ep. dp * tp * cp * pp are
+ * the devices, dp * mbs * micro_batches the batch, in at most AP_DECISION_MOST_MICRO micro-batches unless
+ * they are given.
  * Layers divide evenly into parts, unless stages are given; segments are as many as the scheduler takes.
  * Where parts may be uneven, neither has to divide, and parts may be more than layers by the two that have
  * embedding and head. What is decided layer by layer is a point without a kind, unless its layers can lie in

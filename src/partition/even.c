@@ -264,8 +264,9 @@ static bool choose(const struct evening *e)
 	return true;
 }
 
-/* A step takes at least that: each stage waits until a micro-batch has come through the parts before it, makes all
- * passes, and the last of them goes back through these parts, unless that may be one for weights. */
+/* A step takes at least that: each stage waits until a micro-batch has come through the parts before it,
+ * makes all passes, and the last of them goes back through these parts, unless that may be one for
+ * weights. */
 static double least_s(const struct evening *e, const struct ap_ticks *ticks)
 {
 	int64_t most = 0, before = 0;
@@ -285,8 +286,8 @@ static double least_s(const struct evening *e, const struct ap_ticks *ticks)
 	return (double)most * e->tick_s;
 }
 
-/* Writes the plan that was chosen; returns its objective. Only says that it is not below what is of interest, if
- * that can be seen. */
+/* Writes the plan that was chosen; returns its objective. Only says that it is not below what is of interest,
+ * if that can be seen. */
 static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 {
 	struct ap_arena *arena = e->ctx->arena;

@@ -84,7 +84,7 @@ def random_parts(r, layers, parts):
 
 
 RECOMPUTE = ["none", "none", "none", "full", "full", "full:1", "full:2", "selective", "mlp+layernorm", "layernorm",
-             "communication", "activation", "uniform:2", "products/2", "products", "selective,full:1"]
+             "layernorm+mla_up_proj", "communication", "activation", "uniform:2", "products/2", "products", "selective,full:1"]
 
 
 class Case:
@@ -538,8 +538,12 @@ def check_graph(folder, config, script):
     done = run("import", config, "--sequence", "256", "--batch", "16", "-q", "-o", graph)
     need(done.returncode == 0, done.stderr)
     done = run("evaluate", graph, "--chip", "h100", "--executor", "megatron", "-q", "--device-num", "8", "--hybrid",
-               "tp=2,pp=2,sp=1,mbs=1", "--bundle", bundle)
+               "tp=2,pp=2,sp=1,mbs=1", "--recompute", "layernorm+mla_up_proj", "--bundle", bundle)
     need(done.returncode == 0, done.stderr)
+    with open(os.path.join(bundle, "megatron.sh"), encoding="utf-8") as f:
+        text = f.read()
+    with open(config, encoding="utf-8") as f:
+        need(("mla_up_proj" in text) == ("kv_lora_rank" in json.load(f)), text)
     demanded, lines = network_words(os.path.join(bundle, "megatron.sh"))
     need(demanded or lines == network_words(script)[1], f"read of the graph: {lines}")
     need(set(lines) >= {"\t--num-layers 4", "\t--hidden-size 128", "\t--seq-length 256"}, f"{lines}")
