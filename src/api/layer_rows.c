@@ -131,9 +131,14 @@ const struct ap_pipe *ap_layer_table_pipe(const struct ap_layer_table *t,
 
 void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point)
 {
+	want_schedule(t, point);
+	ap_layer_table_want_rows(t, point);
+}
+
+void ap_layer_table_want_rows(struct ap_layer_table *t, const struct ap_decision_point *point)
+{
 	const char *const *kind = ap_decision_kinds(t->space, point);
 
-	want_schedule(t, point);
 	for (int k = 0; k < AP_MIX_KINDS && kind[k]; k++) {
 		int64_t key[KEY];
 		bool fresh;

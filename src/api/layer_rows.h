@@ -45,6 +45,9 @@ struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap
 /* Notes that the rows of a point are needed, in all kinds of its mix, and its schedule. */
 void ap_layer_table_want(struct ap_layer_table *t, const struct ap_decision_point *point);
 
+/* The rows alone, of a point whose stages are not run together. */
+void ap_layer_table_want_rows(struct ap_layer_table *t, const struct ap_decision_point *point);
+
 /* Makes what is wanted and was not made before. O(kept operators) each. */
 void ap_layer_table_fill(struct ap_layer_table *t, struct ap_workers *workers);
 

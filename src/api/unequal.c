@@ -203,7 +203,7 @@ void ap_unequal_look(struct ap_ctx *ctx, const struct ap_decision *d, double ste
 	for (size_t i = 0; i < blocks.point.n; i++) {
 		int64_t devices = d->space.devices / blocks.point.v[i].pp;
 
-		ap_layer_table_want(d->rows, &blocks.point.v[i]);
+		ap_layer_table_want_rows(d->rows, &blocks.point.v[i]);
 		least = devices < least ? devices : least;
 	}
 	ap_workers_make(ctx, &workers);
