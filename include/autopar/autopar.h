@@ -149,6 +149,12 @@ AUTOPAR_API enum autopar_status autopar_plan_file(struct autopar_plan *p, const 
 AUTOPAR_API enum autopar_status autopar_plan_memory(struct autopar_plan *p, const char *output,
 	const char *suffix, const char **data, size_t *bytes);
 
+/* As the command explain: why a plan is as it is, and what else it could be, as bytes owned by the plan.
+ * name: an operator or a pattern, a tensor, "stage:3", a collective or a setting; NULL: the plan as a
+ * whole. suffix: ".json", ".md" for Markdown, or "" for text. AUTOPAR_USAGE if nothing has that name. */
+AUTOPAR_API enum autopar_status autopar_plan_explain(struct autopar_plan *p, const char *name,
+	const char *suffix, const char **data, size_t *bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -88,6 +88,7 @@ def _library() -> ctypes.CDLL:
             ("plan_destroy", None, [handle]), ("plan_step_time_s", ctypes.c_double, [handle]),
             ("plan_memory_bytes", ctypes.c_int64, [handle]), ("plan_status", text, [handle]),
             ("plan_file", status, [handle, text, text]),
+            ("plan_explain", status, [handle, text, text, ctypes.POINTER(handle), ctypes.POINTER(size)]),
             ("plan_memory", status, [handle, text, text, ctypes.POINTER(handle), ctypes.POINTER(size)])):
         f = getattr(lib, "autopar_" + function)
         f.restype, f.argtypes = result, arguments
@@ -214,6 +215,18 @@ class Plan:
     def write(self, output: str, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes an output, or the "bundle", to a path; it appears whole or not at all."""
         self._context.check(_lib.autopar_plan_file(self._handle, output.encode(), os.fsencode(path)))
+
+    def explain(self, name: Optional[str] = None) -> Dict[str, Any]:
+        """Why the plan is as it is, and what else it could be, as `autopar-plan explain --json` says: of an operator,
+        a pattern, a tensor, "stage:3", a collective or a setting, or of the plan as a whole."""
+        return dict(json.loads(self.explain_text(name, ".json")))
+
+    def explain_text(self, name: Optional[str] = None, suffix: str = "") -> str:
+        """The same as text, or as Markdown with the suffix ".md"."""
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        self._context.check(_lib.autopar_plan_explain(self._handle, name.encode() if name is not None else None,
+                                                      suffix.encode(), ctypes.byref(data), ctypes.byref(size)))
+        return ctypes.string_at(data, size.value).decode() if data.value else ""
 
     def to_dict(self) -> Dict[str, Any]:
         """The plan, autopar-plan(5)."""

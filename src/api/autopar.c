@@ -10,6 +10,7 @@
 #include "api/bundle.h"
 #include "api/config.h"
 #include "api/decided.h"
+#include "api/explain.h"
 #include "api/planning.h"
 #include "api/processors.h"
 #include "api/relax.h"
@@ -690,6 +691,33 @@ static void try_memory(void *user)
 	struct reading *r = user;
 
 	r->st = write_memory(r);
+}
+
+static void try_explain(void *user)
+{
+	struct reading *r = user;
+	struct ap_settings set = r->p->set;
+	struct ap_writing to = {.ctx = &r->p->ctx, .set = &set};
+	const char *form = !strcmp(r->suffix, ".json") ? "json" : !strcmp(r->suffix, ".md") ? "markdown"
+		: "text";
+	const char *why;
+
+	ap_setting_unset(&set, AP_SET_format);
+	ap_setting_give(r->p->arena, ap_setting_at(AP_SET_format), &set, form, AP_FROM_OPTION, "format",
+		&why);
+	ap_str_init(&r->text, r->p->arena);
+	r->st = ap_explain_made(&to, &r->p->planning, r->output, &r->text);
+}
+
+enum autopar_status autopar_plan_explain(struct autopar_plan *p, const char *name, const char *suffix,
+	const char **data, size_t *bytes)
+{
+	struct reading r = {.p = p, .output = name, .suffix = suffix};
+	enum autopar_status st = write_output(&r, try_explain);
+
+	*data = st == AUTOPAR_OK ? r.text.s : NULL;
+	*bytes = st == AUTOPAR_OK ? r.text.len : 0;
+	return st;
 }
 
 enum autopar_status autopar_plan_file(struct autopar_plan *p, const char *output, const char *path)

@@ -7,6 +7,7 @@
 #include "api/against.h"
 #include "api/bundle.h"
 #include "api/model.h"
+#include "api/planning.h"
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/name_fold.h"
@@ -317,21 +318,38 @@ static enum ap_status form_of(struct ap_writing *to, enum ap_sheet_form *form)
 	return AP_OK;
 }
 
+/* Of inputs and plan, in the form of the settings. */
+static enum ap_status tell(struct explaining *x, struct ap_str *text)
+{
+	struct ap_ctx *ctx = x->to->ctx;
+	struct ap_explaining told = {.ctx = ctx, .plan = &x->plan, .others = &x->others,
+		.sheet = ap_sheet_create(ctx, "autopar-explain/1")};
+	enum ap_sheet_form form;
+
+	AP_TRY(form_of(x->to, &form));
+	AP_TRY(x->name ? explain_name(x, &told) : explain_whole(x, &told));
+	ap_ctx_phase(ctx, "writing");
+	ap_sheet_write(told.sheet, form, text);
+	return AP_OK;
+}
+
 enum ap_status ap_explain(struct ap_writing *to, const char *path, const char *name, const char *table,
 	struct ap_str *text)
 {
 	struct explaining x = {.to = to, .path = path, .name = name};
-	struct ap_explaining told = {.ctx = to->ctx, .plan = &x.plan, .others = &x.others,
-		.sheet = ap_sheet_create(to->ctx, "autopar-explain/1")};
-	enum ap_sheet_form form;
 
 	AP_TRY(ap_out_check(to, NULL));
-	AP_TRY(form_of(to, &form));
 	ap_ctx_phase(to->ctx, "reading");
 	AP_TRY(read_plan(&x));
 	AP_TRY(make_inputs(&x, table));
-	AP_TRY(name ? explain_name(&x, &told) : explain_whole(&x, &told));
-	ap_ctx_phase(to->ctx, "writing");
-	ap_sheet_write(told.sheet, form, text);
-	return AP_OK;
+	return tell(&x, text);
+}
+
+enum ap_status ap_explain_made(struct ap_writing *to, const struct ap_planning *made, const char *name,
+	struct ap_str *text)
+{
+	struct explaining x = {.to = to, .path = "plan", .name = name, .set = *to->set, .in = made->in,
+		.plan = made->plan};
+
+	return tell(&x, text);
 }

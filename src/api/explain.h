@@ -5,6 +5,8 @@
 
 #include "api/outputs.h"
 
+struct ap_planning;
+
 /*
  * Writes onto text, in the form that the settings name, what the plan in file path, or in a bundle, is
  * made of, and what its alternatives are. name: an operator or a pattern of operators (graph/glob.h), a
@@ -14,6 +16,10 @@
  * graph, or nothing of that name.
  */
 enum ap_status ap_explain(struct ap_writing *to, const char *path, const char *name, const char *table,
+	struct ap_str *text);
+
+/* The same of a plan that was made in this run, or in this context of the library. */
+enum ap_status ap_explain_made(struct ap_writing *to, const struct ap_planning *made, const char *name,
 	struct ap_str *text);
 
 #endif

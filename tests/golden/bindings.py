@@ -57,6 +57,27 @@ class Bindings(unittest.TestCase):
                 with open(path + "2", "rb") as f:
                     self.assertEqual(f.read(), wanted)
 
+    def test_explain(self):
+        for command, graph, settings, names in (
+                ("search", "multiple_mix", {"device_num": 8, "chip": "ascend910b"},
+                 (None, "*layer2*", "layer1.weight", "AllReduce", "device_num", "stage:0")),
+                ("plan", "gpt3_1.3b", {"device_num": 8, "chip": "h100", "executor": "megatron"},
+                 (None, "blocks.3.*", "stage:0"))):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "plan.json")
+                made = getattr(autopar, command)(graph, **settings)
+                made.write("plan_out", path)
+                for name in names:
+                    with self.subTest(graph=graph, name=name):
+                        done = subprocess.run([PROGRAM, "explain", path, *([name] if name else []), "--json"],
+                                              capture_output=True, text=True, check=False)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        self.assertEqual(made.explain(name), json.loads(done.stdout))
+        with self.assertRaises(autopar.Error) as e:
+            made.explain("nothing")
+        self.assertEqual(e.exception.code, 2)
+        self.assertIn("| --- |", made.explain_text("stage:0", ".md"))
+
     def test_graph_of_a_dict(self):
         with open(os.path.join(ROOT, "models", "multiple_mix.json"), encoding="utf-8") as f:
             graph = json.load(f)
