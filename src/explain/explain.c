@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/name_fold.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -18,6 +19,7 @@
 #include "hw/coll.h"
 #include "hw/constant.h"
 #include "hw/group.h"
+#include "plan/blocks.h"
 #include "plan/memory.h"
 #include "plan/terms.h"
 #include "rule/op.h"
@@ -747,6 +749,109 @@ static void tell_memory_kinds(const struct ap_explaining *x, const struct ap_mem
 	}
 }
 
+/* ---- memory of layers ---- */
+
+enum { LAYER_KINDS = 5 };
+
+struct layer { /* of the network, in a stage */
+	int32_t stage, layer; /* -1: operators of no layer */
+	uint32_t noperator;
+	int64_t bytes[LAYER_KINDS];
+};
+
+static bool alike(const struct layer *a, const struct layer *b)
+{
+	return a->stage == b->stage && (a->layer < 0) == (b->layer < 0) &&
+		!memcmp(a->bytes, b->bytes, sizeof a->bytes);
+}
+
+/* Of an operator's layer: stage by stage, what is of no layer first. */
+static uint32_t layer_index(const struct ap_plan *p, ap_id node)
+{
+	return (uint32_t)ap_plan_op_stage(p, node) * (p->blocks->nlayer + 1) +
+		(uint32_t)(p->blocks->layer_of[node] + 1);
+}
+
+/* Numbers of layers as ranges: "0-3,7". */
+static void add_range(struct ap_str *s, int32_t first, int32_t last)
+{
+	ap_str_addf(s, "%s%" PRId32, s->len ? "," : "", first);
+	if (last > first)
+		ap_str_addf(s, "%s%" PRId32, last > first + 1 ? "-" : ",", last);
+}
+
+/* What each layer of a stage, or (stage < 0) of all, holds; equal ones of a stage in one row. */
+static void tell_layers(const struct ap_explaining *x, int32_t stage)
+{
+	static const struct ap_column columns[] = {{"stage", "stage", AP_CELL_INT},
+		{"layers", "layers", AP_CELL_TEXT}, {"count", "x", AP_CELL_INT},
+		{"weights_bytes", "weights", AP_CELL_BYTES}, {"gathered_bytes", "gathered", AP_CELL_BYTES},
+		{"gradients_bytes", "gradients", AP_CELL_BYTES}, {"optimizer_bytes", "states", AP_CELL_BYTES},
+		{"activations_bytes", "activations", AP_CELL_BYTES}, {"each_bytes", "each", AP_CELL_BYTES},
+		{"total_bytes", "in all", AP_CELL_BYTES}};
+	const struct ap_plan *p = x->plan;
+	uint32_t nlayer = p->blocks->nlayer, per = nlayer + 1, n = p->nstage * per;
+	struct layer *layer = AP_NEW_N(x->ctx->arena, struct layer, n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		layer[i].stage = (int32_t)(i / per);
+		layer[i].layer = (int32_t)(i % per) - 1;
+	}
+	for (ap_id i = 0; i < p->graph->nnode; i++) {
+		struct layer *l = &layer[layer_index(p, i)];
+		const struct ap_op_cost *c = &p->op[i].cost;
+		const int64_t kind[LAYER_KINDS] = {c->weight_bytes, c->gathered_bytes, c->gradient_bytes,
+			c->optimizer_bytes, ap_plan_activation_bytes(p, i)};
+
+		l->noperator++;
+		for (int k = 0; k < LAYER_KINDS; k++)
+			l->bytes[k] += kind[k];
+	}
+	for (uint32_t i = 0; i < p->nmove; i++)
+		layer[layer_index(p, p->move[i].to)].bytes[LAYER_KINDS - 1] +=
+			ap_plan_move_activation_bytes(p, &p->move[i]);
+	ap_sheet_block(x->sheet, "layers", "memory of layers, on each device");
+	ap_sheet_columns(x->sheet, columns, AP_COUNT(columns));
+	for (uint32_t i = 0; i < n; i++) {
+		struct layer *l = &layer[i];
+		int64_t sum = 0, count = 0;
+		struct ap_str s;
+		int32_t first = -1, last = -1;
+
+		if (!l->noperator || (stage >= 0 && l->stage != stage))
+			continue;
+		ap_str_init(&s, x->ctx->arena);
+		for (uint32_t j = i; j < ((uint32_t)l->stage + 1) * per; j++) {
+			if (!layer[j].noperator || !alike(l, &layer[j]))
+				continue;
+			count++;
+			if (j > i)
+				layer[j].noperator = 0; /* told */
+			if (count > 1 && layer[j].layer == last + 1) {
+				last++;
+				continue;
+			}
+			if (count > 1)
+				add_range(&s, first, last);
+			first = last = layer[j].layer;
+		}
+		if (l->layer >= 0)
+			add_range(&s, first, last);
+		ap_sheet_cell(x->sheet, l->stage);
+		ap_sheet_cell_text(x->sheet, l->layer >= 0 ? s.s : nlayer ? "of no layer" : "all");
+		ap_sheet_cell(x->sheet, (double)count);
+		for (int k = 0; k < LAYER_KINDS; k++) {
+			ap_sheet_cell(x->sheet, (double)l->bytes[k]);
+			sum += l->bytes[k];
+		}
+		ap_sheet_cell(x->sheet, (double)sum);
+		ap_sheet_cell(x->sheet, (double)(sum * count));
+	}
+	ap_sheet_remark(x->sheet, "Weights, states and so on of one layer; activations: what is kept of all "
+		"micro-batches in flight. What is computed again or lives while an operator runs is of the "
+		"stage, above.");
+}
+
 void ap_explain_stage(const struct ap_explaining *x, uint32_t stage)
 {
 	const struct ap_plan_stage *s = &x->plan->stage[stage];
@@ -764,6 +869,7 @@ void ap_explain_stage(const struct ap_explaining *x, uint32_t stage)
 	ap_sheet_number(x->sheet, "in_flight", "micro-batches in flight", AP_CELL_INT, (double)s->in_flight);
 	ap_sheet_remark(x->sheet, "Passes are of one micro-batch, all segments.");
 	tell_memory_kinds(x, &s->memory);
+	tell_layers(x, (int32_t)stage);
 	tell_longest(x, (int32_t)stage);
 }
 
@@ -896,6 +1002,219 @@ void ap_explain_collective(const struct ap_explaining *x, enum ap_coll kind)
 	tell_constants(x, &constants);
 }
 
+/* ---- all collectives ---- */
+
+struct exchange { /* collectives of one phase and kind, among as many ranks over the same levels */
+	const char *phase, *kind, *level;
+	int64_t ranks;
+	double count, bytes, s; /* of a step, all stages */
+	double most_s; /* of the member that takes longest, once */
+	const char *most; /* and its name */
+};
+
+struct exchanges {
+	const struct ap_explaining *x;
+	struct ap_map *ids;
+	AP_VEC(struct exchange) v;
+};
+
+/* The levels that join a group; for a send, the innermost one that both stages are within. */
+static const char *exchange_level(const struct ap_explaining *x, const struct ap_comm *c)
+{
+	const struct ap_machine *m = x->plan->machine;
+	struct constants unread = {0};
+	struct ap_group g;
+
+	if (c->kind != AP_COLL_SEND) {
+		ap_group_make(x->ctx->arena, m, &c->axes, &g);
+		return levels_text(x, &g, &unread);
+	}
+	for (int l = 0; l < m->nlevel; l++)
+		if (m->block[l][c->from_stage * m->ndev] == m->block[l][c->to_stage * m->ndev])
+			return m->level[l].name;
+	return m->nlevel ? m->level[m->nlevel - 1].name : "";
+}
+
+/* kind: the collective, in one place for all of it. */
+static void add_exchange(struct exchanges *e, const char *phase, const char *kind, const struct ap_comm *c,
+	const char *name, double count, double bytes, double once_s)
+{
+	struct { /* without padding */
+		const char *phase, *kind;
+		int32_t from, to;
+		struct ap_axes axes;
+	} key;
+	struct exchange *v;
+	bool fresh;
+	ap_id id;
+
+	if (count == 0)
+		return;
+	memset(&key, 0, sizeof key);
+	key.phase = phase;
+	key.kind = kind;
+	key.from = c->from_stage;
+	key.to = c->to_stage;
+	key.axes.n = c->axes.n;
+	memcpy(key.axes.axis, c->axes.axis, (size_t)c->axes.n * sizeof *c->axes.axis);
+	id = ap_map_put(e->ids, &key, sizeof key, &fresh);
+	if (fresh) {
+		const struct exchange none = {.phase = phase, .kind = kind, .level = exchange_level(e->x, c),
+			.ranks = ap_plan_comm_ranks(c), .most = name};
+
+		AP_PUSH(e->x->ctx->arena, e->v, none);
+	}
+	v = &e->v.v[id];
+	v->count += count;
+	v->bytes += count * bytes;
+	v->s += count * once_s;
+	if (once_s > v->most_s) {
+		v->most_s = once_s;
+		v->most = name;
+	}
+}
+
+/* Which collectives of operators run in a bucket: [first[node] + index]. */
+static bool *bucketed(const struct ap_explaining *x, uint32_t **first)
+{
+	const struct ap_plan *p = x->plan;
+	bool *in;
+
+	*first = AP_NEW_N(x->ctx->arena, uint32_t, (size_t)p->graph->nnode + 1);
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		(*first)[i + 1] = (*first)[i] + p->op[i].ncomm;
+	in = AP_NEW_N(x->ctx->arena, bool, (*first)[p->graph->nnode] + 1);
+	for (uint32_t i = 0; i < p->nbucket; i++)
+		for (uint32_t k = 0; k < p->bucket[i].n; k++)
+			in[(*first)[p->bucket[i].part[k].node] + p->bucket[i].part[k].comm] = true;
+	return in;
+}
+
+/* A redistribution, by the step that moves most. */
+static void add_moved(struct exchanges *e, const struct ap_plan_move *m)
+{
+	const struct ap_plan *p = e->x->plan;
+	double times = p->task[m->to].once ? 1 : (double)p->step->micro_batches;
+	const struct ap_reshard_step *most = NULL;
+	struct ap_comm c = {.kind = AP_COLL_ALLGATHER};
+
+	for (int i = 0; i < m->nstep + m->nback; i++) {
+		const struct ap_reshard_step *s = i < m->nstep ? &m->step[i] : &m->back[i - m->nstep];
+		bool local = s->move == AP_MOVE_SLICE;
+
+		if (!most || (most->move == AP_MOVE_SLICE && !local) ||
+			(local == (most->move == AP_MOVE_SLICE) && s->after > most->after))
+			most = s;
+	}
+	if (!most || !(ap_plan_move_time_s(m) > 0))
+		return;
+	ap_axes_add(&c.axes, most->axis);
+	add_exchange(e, "redistribution", ap_move_name(most->move), &c, p->graph->tensor[m->tensor].name,
+		times, (double)m->cost.bytes, ap_plan_move_time_s(m) / times);
+}
+
+static int by_exchange(const void *a, const void *b)
+{
+	const struct exchange *x = a, *y = b;
+	int order;
+
+	if (x->s != y->s)
+		return x->s > y->s ? -1 : 1;
+	if ((order = strcmp(x->phase, y->phase)) || (order = strcmp(x->kind, y->kind)) ||
+		(order = strcmp(x->level, y->level)))
+		return order;
+	return (x->ranks > y->ranks) - (x->ranks < y->ranks);
+}
+
+/* Joins groups of equal size over the same levels, whatever their ranks. */
+static void join_exchanges(struct exchanges *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->v.n; i++) {
+		struct exchange *v = &e->v.v[i], *to = e->v.v;
+
+		while (to < e->v.v + n && (strcmp(to->phase, v->phase) != 0 ||
+			strcmp(to->kind, v->kind) != 0 || strcmp(to->level, v->level) != 0 ||
+			to->ranks != v->ranks))
+			to++;
+		if (to == e->v.v + n) {
+			e->v.v[n++] = *v;
+			continue;
+		}
+		to->count += v->count;
+		to->bytes += v->bytes;
+		to->s += v->s;
+		if (v->most_s > to->most_s) {
+			to->most_s = v->most_s;
+			to->most = v->most;
+		}
+	}
+	e->v.n = n;
+	if (n)
+		qsort(e->v.v, n, sizeof *e->v.v, by_exchange);
+}
+
+/* All collectives of a step, as they run: of gradients and weights in buckets. */
+static void tell_collectives(const struct ap_explaining *x)
+{
+	static const struct ap_column columns[] = {{"step_s", "in a step", AP_CELL_SECONDS},
+		{"collective", "collective", AP_CELL_TEXT}, {"phase", "phase", AP_CELL_TEXT},
+		{"ranks", "ranks", AP_CELL_INT}, {"level", "over", AP_CELL_TEXT},
+		{"count", "calls", AP_CELL_INT}, {"bytes", "bytes", AP_CELL_BYTES},
+		{"longest_s", "longest call", AP_CELL_SECONDS}, {"longest", "of", AP_CELL_NAME}};
+	const struct ap_plan *p = x->plan;
+	struct exchanges e = {.x = x, .ids = ap_map_create(x->ctx->arena)};
+	uint32_t *first;
+	const bool *in = bucketed(x, &first);
+	double sum_s = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		for (uint32_t k = 0; k < p->op[i].ncomm; k++) {
+			const struct ap_plan_comm *c = &p->op[i].comm[k];
+			bool sent = c->comm.kind == AP_COLL_SEND;
+
+			add_exchange(&e, sent ? "pipeline" : ap_phase_name(c->comm.phase),
+				ap_coll_name(c->comm.kind), &c->comm, p->graph->node[i].name,
+				comm_times(x, i, &c->comm) - in[first[i] + k],
+				(double)c->comm.bytes, c->time_s);
+		}
+	for (uint32_t i = 0; i < p->nbucket; i++) {
+		const struct ap_bucket *b = &p->bucket[i];
+		const struct ap_comm *part = &p->op[b->part[0].node].comm[b->part[0].comm].comm;
+
+		add_exchange(&e, ap_phase_name(part->phase), ap_coll_name(b->kind), part,
+			p->graph->tensor[b->tensor[0]].name, 1, (double)b->bytes, b->time_s);
+	}
+	for (uint32_t i = 0; i < p->nmove; i++)
+		add_moved(&e, &p->move[i]);
+	join_exchanges(&e);
+	ap_sheet_block(x->sheet, "collectives", "collectives, of a step");
+	ap_sheet_columns(x->sheet, columns, AP_COUNT(columns));
+	for (size_t i = 0; i < e.v.n; i++) {
+		const struct exchange *v = &e.v.v[i];
+
+		ap_sheet_cell(x->sheet, v->s);
+		ap_sheet_cell_text(x->sheet, v->kind);
+		ap_sheet_cell_text(x->sheet, v->phase);
+		ap_sheet_cell(x->sheet, (double)v->ranks);
+		ap_sheet_cell_text(x->sheet, v->level);
+		ap_sheet_cell(x->sheet, v->count);
+		ap_sheet_cell(x->sheet, v->bytes);
+		ap_sheet_cell(x->sheet, v->most_s);
+		ap_sheet_cell_text(x->sheet, v->most);
+		sum_s += v->s;
+	}
+	ap_sheet_number(x->sheet, "total_s", "in all", AP_CELL_SECONDS, sum_s);
+	if (!e.v.n)
+		ap_sheet_remark(x->sheet, "Nothing is sent.");
+	else
+		ap_sheet_remark(x->sheet, "Of all stages, each by itself, of which some run beside others; "
+			"gradients and weights in the buckets that they run in, a redistribution and its "
+			"way back as the call that moves most. bytes: of the calls' buffers, of what a "
+			"rank sends where it is redistributed.");
+}
+
 /* ---- the whole plan ---- */
 
 /* By how much the sum grows if an operator had its next best cut. */
@@ -997,6 +1316,8 @@ void ap_explain_plan(const struct ap_explaining *x, const struct ap_explained_ba
 		"device, mean over "
 		"the stages.");
 	tell_longest(x, -1);
+	tell_collectives(x);
 	tell_decisions(x);
 	tell_memory_kinds(x, &p->memory);
+	tell_layers(x, -1);
 }

@@ -159,6 +159,11 @@ int64_t ap_plan_move_kept_bytes(const struct ap_plan *p, const struct ap_plan_mo
 		: m->cost.kept_bytes * p->stage[ap_plan_op_stage(p, m->to)].held[segment_of(p, m->to)];
 }
 
+int64_t ap_plan_move_activation_bytes(const struct ap_plan *p, const struct ap_plan_move *m)
+{
+	return holds(p, m) ? ap_plan_move_kept_bytes(p, m) : 0;
+}
+
 int64_t ap_plan_op_memory_bytes(const struct ap_plan *p, ap_id node)
 {
 	struct ap_op_cost c = p->op[node].cost;

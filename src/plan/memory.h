@@ -13,6 +13,9 @@ const struct ap_plan_stage *ap_plan_stages(struct ap_ctx *ctx, const struct ap_p
 
 /* An operator's and a redistribution's part of memory.activations, which is the sum of all. */
 int64_t ap_plan_activation_bytes(const struct ap_plan *p, ap_id node);
+int64_t ap_plan_move_activation_bytes(const struct ap_plan *p, const struct ap_plan_move *m);
+
+/* What a redistribution keeps, or where its copy is made again, what recomputing brings back of it. */
 int64_t ap_plan_move_kept_bytes(const struct ap_plan *p, const struct ap_plan_move *m);
 
 /* An operator's part of the memory of its stage, without temporaries. */

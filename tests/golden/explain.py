@@ -89,6 +89,58 @@ def check_operator(plan, doc, op):
                      (r["own_s"] - taken[0]["own_s"]) + r["others_more_s"]), name, "its own and others'")
 
 
+def check_collectives(plan, doc, table):
+    """All that the plan says is sent is in the table, once, as it runs."""
+    sums = {}
+
+    def add(kind, phase, count, total, seconds):
+        row = sums.setdefault((kind, phase), [0, 0, 0])
+        row[0] += count
+        row[1] += count * total
+        row[2] += count * seconds
+
+    for op in doc["operators"]:
+        for c in op["communications"]:
+            last = c["phase"] in ("gradient", "optimizer") # of a step, then
+            each = c.get("each_micro_batch") or not (last or op.get("once"))
+            count = (doc["settings"]["micro_batches"] if each else 1) - (last and c["kind"] != "Send")
+            if count:
+                add(c["kind"], "pipeline" if c["kind"] == "Send" else c["phase"], count, c["bytes"], c["time_s"])
+    for b in doc["fusion"]:
+        add(b["kind"], "optimizer" if b["kind"] == "AllGather" else "gradient", 1, b["bytes"], b["time_s"])
+    moved = sum(m["forward_s"] + m["backward_s"] for m in doc["redistributions"])
+    rows = table.get("rows", [])
+    for (kind, phase), (count, total, seconds) in sums.items():
+        found = [r for r in rows if r["collective"] == kind and r["phase"] == phase]
+        ask(sum(r["count"] for r in found) == count, plan, kind, phase, "calls", count)
+        ask(near(sum(r["bytes"] for r in found), total), plan, kind, phase, "bytes", total)
+        ask(near(sum(r["step_s"] for r in found), seconds), plan, kind, phase, "seconds", seconds)
+    ask(near(sum(r["step_s"] for r in rows if r["phase"] == "redistribution"), moved), plan, "redistributions", moved)
+    ask(near(table["total_s"], sum(v[2] for v in sums.values()) + moved), plan, "collectives in all")
+    ask(len({(r["collective"], r["phase"], r["ranks"], r["level"]) for r in rows}) == len(rows), plan, "rows folded")
+    for r in rows:
+        ask(r["longest_s"] * r["count"] >= r["step_s"] * (1 - 1e-9), plan, r, "longest call")
+        ask(r["ranks"] > 1 and r["level"], plan, r, "ranks and level")
+
+
+def check_layers(plan, rows, stage, kinds):
+    """Layers of a stage hold what the stage does, and each is there once."""
+    rows = [r for r in rows if r["stage"] == stage]
+    for key, kind in (("weights", "weights"), ("gathered", "gathered"), ("gradients", "gradients"),
+                      ("optimizer", "optimizer"), ("activations", "activations")):
+        ask(sum(r["count"] * r[key + "_bytes"] for r in rows) == kinds[kind], plan, stage, key, "of layers")
+    numbers = []
+    for r in rows:
+        ask(r["each_bytes"] * r["count"] == r["total_bytes"], plan, stage, r["layers"], "in all")
+        if r["layers"][0].isdigit():
+            ends = [part.split("-") for part in r["layers"].split(",")]
+            mine = [n for e in ends for n in range(int(e[0]), int(e[-1]) + 1)]
+            ask(len(mine) == r["count"], plan, stage, r["layers"], "count")
+            numbers += mine
+    ask(len(set(numbers)) == len(numbers), plan, stage, "layers told twice")
+    return numbers
+
+
 def check_whole(plan, doc):
     thing = explain(plan)[0]
     rows = {r["plan"]: r for r in thing["baselines"]["rows"]}
@@ -102,10 +154,16 @@ def check_whole(plan, doc):
             ask(near(rows[b["name"]]["step_s"], b["step_time_s"]), plan, b["name"], "step")
     ask(thing["memory"]["total_bytes"] == sum(r["bytes"] for r in thing["memory"]["rows"]), plan, "memory")
     ask(len(thing["decisions"].get("rows", [])) <= 10, plan, "ten decisions")
+    check_collectives(plan, doc, thing["collectives"])
+    layers = set()
     for stage in doc["stages"]:
         s = explain(plan, "stage:%d" % stage["id"])[0]
         ask(s["memory"]["total_bytes"] == stage["memory_bytes"], plan, "memory of stage", stage["id"])
         ask(s["memory"]["total_bytes"] == sum(r["bytes"] for r in s["memory"]["rows"]), plan, "kinds of memory")
+        kinds = {r["kind"]: r["bytes"] for r in s["memory"]["rows"]}
+        layers |= set(check_layers(plan, thing["layers"]["rows"], stage["id"], kinds))
+        ask(s["layers"]["rows"] == [r for r in thing["layers"]["rows"] if r["stage"] == stage["id"]], plan, "a stage's")
+    ask(layers == set(range(len(layers))), plan, "layers from 0 on")
 
 
 def main():
