@@ -258,7 +258,8 @@ static void add_collective(struct sums *s, const char *phase, const char *kind, 
 	s->f->collectives_s += time_s;
 }
 
-/* Those of the gradient exchange are counted as they run, in buckets. */
+/* Those of gradients and weights are counted as they run, in buckets; gradients that are exchanged after
+ * each micro-batch run so after the last one. */
 static void add_operator(struct sums *s, const struct ap_jv *v, const struct ap_saved_op *op, bool buckets)
 {
 	const struct ap_jv *cost = ap_jv_get(v, "cost"), *comm = list_of(v, "communications");
@@ -272,15 +273,17 @@ static void add_operator(struct sums *s, const struct ap_jv *v, const struct ap_
 	for (uint32_t i = 0; i < op->ncomm && comm; i++, comm = ap_jv_next(comm)) {
 		const struct ap_saved_comm *c = &op->comm[i];
 		bool sent = !strcmp(c->kind, "Send");
+		bool gradient = !strcmp(c->phase, "gradient");
+		bool last = buckets && !sent && (gradient || !strcmp(c->phase, "optimizer"));
+		int64_t count = c->count - last, ranks;
 		const char *level;
-		int64_t ranks;
 
-		if (buckets && (!strcmp(c->phase, "gradient") || !strcmp(c->phase, "optimizer")))
+		if (count == 0)
 			continue;
 		level = level_of(s, list_of(comm, "axes"), &ranks);
-		add_collective(s, sent ? "pipeline" : c->phase, c->kind, level, ranks, c->count,
-			(double)c->bytes * (double)c->count,
-			ap_figures_number(comm, "time_s") * (double)c->count);
+		add_collective(s, sent ? "pipeline" : gradient ? "gradients" : c->phase, c->kind, level,
+			ranks, count, (double)c->bytes * (double)count,
+			ap_figures_number(comm, "time_s") * (double)count);
 	}
 }
 
