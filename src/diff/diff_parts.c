@@ -40,6 +40,21 @@ static const char *dimensions_text(struct ap_ctx *ctx, const int64_t parts[AP_DI
 	return text.s;
 }
 
+/* heads: letter of the factor that is heads of attention, or '\0'. */
+static void parts_of(const struct ap_dimensions *d, const struct ap_saved_op *op, char heads,
+	int64_t parts[AP_DIMENSION_COUNT])
+{
+	ap_dimensions_parts(d, op, parts);
+	for (uint32_t i = 0; i < op->nfactor; i++) {
+		const struct ap_saved_factor *f = &op->factor[i];
+
+		if (f->letter != heads || f->batch || f->parts <= 1 || parts[AP_DIMENSION_HIDDEN] % f->parts)
+			continue;
+		parts[AP_DIMENSION_HIDDEN] /= f->parts;
+		parts[AP_DIMENSION_HEADS] *= f->parts;
+	}
+}
+
 static bool same_field(const struct ap_saved_op *a, const struct ap_saved_op *b,
 	enum ap_saved_op_field field)
 {
@@ -63,6 +78,7 @@ uint32_t ap_diff_parts(struct ap_ctx *ctx, const struct ap_saved *was, const str
 	const struct ap_diff_pairs *pairs, struct ap_diff_part out[AP_SAVED_PART_COUNT], uint32_t *nrest)
 {
 	const enum ap_saved_part *part = ap_saved_parts(ctx, is);
+	const char *old_heads = ap_saved_heads(ctx, was), *new_heads = ap_saved_heads(ctx, is);
 	struct ap_diff_part all[AP_SAVED_PART_COUNT] = {{0}};
 	struct ap_map *keys = ap_map_create(ctx->scratch);
 	struct ap_dimensions old_meaning, new_meaning;
@@ -88,8 +104,8 @@ uint32_t ap_diff_parts(struct ap_ctx *ctx, const struct ap_saved *was, const str
 			++*nrest;
 			continue;
 		}
-		ap_dimensions_parts(&old_meaning, &was->op[old], before);
-		ap_dimensions_parts(&new_meaning, &is->op[i], after);
+		parts_of(&old_meaning, &was->op[old], old_heads[old], before);
+		parts_of(&new_meaning, &is->op[i], new_heads[i], after);
 		alike = !memcmp(before, after, sizeof before);
 		turn.was = dimensions_text(ctx, before, after, alike);
 		turn.is = dimensions_text(ctx, after, before, alike);

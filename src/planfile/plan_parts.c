@@ -158,43 +158,56 @@ static void join_parts(struct finding *f)
 	}
 }
 
-/* What an operator alone says of its part: the smaller kind wins. */
-static enum ap_saved_part sign_of(const struct finding *f, const struct ap_dimensions *d, uint32_t i)
+/* A fused attention, or a product of two activations. */
+static bool is_attention(const struct finding *f, uint32_t i)
 {
 	const struct ap_saved_op *op = &f->s->op[i];
 	bool weight = false;
 
+	for (uint32_t k = f->first[i]; k < f->first[i + 1]; k++)
+		weight |= f->maker[k] == AP_NONE || !f->reads_input[f->maker[k]];
+	return is_fused_attention(op->type) || (ap_saved_is_product(op) && !weight);
+}
+
+/* What an operator alone says of its part: the smaller kind wins. */
+static enum ap_saved_part sign_of(const struct finding *f, const struct ap_dimensions *d, uint32_t i)
+{
+	const struct ap_saved_op *op = &f->s->op[i];
+
 	if (!strcmp(op->type, "TopK"))
 		return AP_SAVED_PART_EXPERTS;
-	if (is_fused_attention(op->type))
+	if (is_attention(f, i))
 		return AP_SAVED_PART_ATTENTION;
 	if (!ap_saved_is_product(op))
 		return AP_SAVED_PART_REST;
-	for (uint32_t k = f->first[i]; k < f->first[i + 1]; k++)
-		weight |= f->maker[k] == AP_NONE || !f->reads_input[f->maker[k]];
-	if (!weight)
-		return AP_SAVED_PART_ATTENTION;
 	for (uint32_t k = 0; d->vocabulary && k < op->nfactor; k++)
 		if (op->factor[k].size == d->vocabulary && op->factor[k].size != d->sequence)
 			return AP_SAVED_PART_LOGITS;
 	return AP_SAVED_PART_PRODUCTS;
 }
 
-const enum ap_saved_part *ap_saved_parts(struct ap_ctx *ctx, const struct ap_saved *plan)
+static struct finding begin(struct ap_ctx *ctx, const struct ap_saved *plan)
 {
-	enum ap_saved_part *part = AP_NEW_N(ctx->arena, enum ap_saved_part, plan->nop), *of;
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct finding f = {.s = plan,
 		.reads_input = AP_NEW_N(ctx->scratch, bool, plan->nop),
 		.reads_weight = AP_NEW_N(ctx->scratch, bool, plan->nop),
 		.apart = AP_NEW_N(ctx->scratch, bool, plan->nop),
 		.root = AP_NEW_N(ctx->scratch, uint32_t, plan->nop)};
+
+	find_makers(ctx, &f);
+	part_layers(ctx, &f);
+	return f;
+}
+
+const enum ap_saved_part *ap_saved_parts(struct ap_ctx *ctx, const struct ap_saved *plan)
+{
+	enum ap_saved_part *part = AP_NEW_N(ctx->arena, enum ap_saved_part, plan->nop), *of;
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct finding f = begin(ctx, plan);
 	struct ap_dimensions d;
 	bool attends = false, *chooses;
 
 	ap_dimensions_of_saved(plan, &d);
-	find_makers(ctx, &f);
-	part_layers(ctx, &f);
 	join_parts(&f);
 	of = AP_NEW_N(ctx->scratch, enum ap_saved_part, plan->nop);
 	chooses = AP_NEW_N(ctx->scratch, bool, plan->nop);
@@ -224,4 +237,38 @@ const enum ap_saved_part *ap_saved_parts(struct ap_ctx *ctx, const struct ap_sav
 	}
 	ap_arena_release(ctx->scratch, mark);
 	return part;
+}
+
+const char *ap_saved_heads(struct ap_ctx *ctx, const struct ap_saved *plan)
+{
+	char *letter = AP_NEW_N(ctx->arena, char, plan->nop);
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct finding f = begin(ctx, plan);
+	/* without another product between: what a result is made from, and what is made from it */
+	bool *from = AP_NEW_N(ctx->scratch, bool, plan->nop), *into = AP_NEW_N(ctx->scratch, bool, plan->nop);
+	bool *into_product = AP_NEW_N(ctx->scratch, bool, plan->nop);
+
+	for (uint32_t i = 0; i < plan->nop; i++) {
+		bool product = ap_saved_is_product(&plan->op[i]), attention = is_attention(&f, i), rows = false;
+
+		for (uint32_t k = f.first[i]; k < f.first[i + 1]; k++)
+			rows |= f.maker[k] != AP_NONE && from[f.maker[k]];
+		from[i] = attention || (rows && !product && !f.apart[i]);
+		if (rows && product && !attention)
+			letter[i] = 'k';
+	}
+	for (uint32_t i = plan->nop; i-- > 0;) {
+		bool product = ap_saved_is_product(&plan->op[i]), attention = is_attention(&f, i);
+
+		if (product && !attention && into[i] && !into_product[i])
+			letter[i] = 'n';
+		for (uint32_t k = f.first[i]; k < f.first[i + 1]; k++) {
+			if (f.maker[k] == AP_NONE)
+				continue;
+			into[f.maker[k]] |= attention || (!product && into[i]);
+			into_product[f.maker[k]] |= product ? !attention : into_product[i];
+		}
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return letter;
 }

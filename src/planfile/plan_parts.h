@@ -29,6 +29,14 @@ bool ap_saved_is_product(const struct ap_saved_op *op);
 /* Is it an attention in one, or a product of batches of matrices, as an attention is made of? */
 bool ap_saved_attends(const struct ap_saved_op *op);
 
+/*
+ * Which factor of each operator are heads of attention although its own sizes do not say so: 'n' of products
+ * whose columns go into attentions and into no other product (queries, keys, values), 'k' of products whose
+ * rows come from an attention within its part (its output); '\0': none. letter[plan->nop], in the arena.
+ * O(operands).
+ */
+const char *ap_saved_heads(struct ap_ctx *ctx, const struct ap_saved *plan);
+
 /* part[plan->nop], in the arena. O(operands), and for each residual sum the operators of its layer. */
 const enum ap_saved_part *ap_saved_parts(struct ap_ctx *ctx, const struct ap_saved *plan);
 

@@ -13,6 +13,7 @@ enum { LAYERS = 3, OPS = 2 + 8 * LAYERS };
 struct cuts {
 	int batch, heads, inner;
 	double product_s; /* of a product of the feed-forward part */
+	int columns; /* of what makes queries, keys and values, rows of the output; 0: not cut */
 };
 
 static void add_line(struct ap_str *s, const char *name, const char *type, const char *in, const char *out,
@@ -45,7 +46,8 @@ static const char *at(struct ap_ctx *ctx, const char *text, int layer)
 static void decoder(struct ap_ctx *ctx, const struct cuts *c, int layers, struct ap_saved *out)
 {
 	struct ap_str s = new_str(ctx);
-	const char *rows, *product, *sum, *up, *core, *strategy, *of_up;
+	const char *rows, *product, *sum, *up, *core, *strategy, *of_up, *qkv, *back, *of_qkv, *of_back;
+	int columns = c->columns ? c->columns : 1;
 
 	ap_str_add(&s, "{\"schema\":\"autopar-plan/1\",\"tool\":{\"version\":\"0.1.0\"},"
 		"\"inputs\":{\"graph\":{\"name\":\"g\",\"sha256\":\"00\"}},\"settings\":{},"
@@ -60,6 +62,12 @@ static void decoder(struct ap_ctx *ctx, const struct cuts *c, int layers, struct
 		"\"batch\":true}", c->batch);
 	product = ap_arena_printf(ctx->arena, "%s," FACTOR("k", "32", "1", "false") ","
 		FACTOR("n", "32", "1", "false"), rows);
+	qkv = ap_arena_printf(ctx->arena, "%s," FACTOR("k", "32", "1", "false") ",{\"factor\":\"n\",\"size\":32,"
+		"\"parts\":%d,\"stride\":1,\"batch\":false}", rows, columns);
+	back = ap_arena_printf(ctx->arena, "%s,{\"factor\":\"k\",\"size\":32,\"parts\":%d,\"stride\":1,"
+		"\"batch\":false}," FACTOR("n", "32", "1", "false"), rows, columns);
+	of_qkv = ap_arena_printf(ctx->arena, "[[%d,1],[1,%d]]", c->batch, columns);
+	of_back = ap_arena_printf(ctx->arena, "[[%d,%d],[%d,1]]", c->batch, columns, columns);
 	up = ap_arena_printf(ctx->arena, "%s," FACTOR("k", "32", "1", "false") ",{\"factor\":\"n\",\"size\":128,"
 		"\"parts\":%d,\"stride\":1,\"batch\":false}", rows, c->inner);
 	core = ap_arena_printf(ctx->arena, "{\"factor\":\"b\",\"size\":4,\"parts\":%d,\"stride\":1,\"batch\":true},"
@@ -75,11 +83,11 @@ static void decoder(struct ap_ctx *ctx, const struct cuts *c, int layers, struct
 		add_line(&s, at(ctx, "layers.#.norm", i), "LayerNorm", at(ctx, "\"x#\",\"wg#\"", i),
 			at(ctx, "n#", i), strategy, sum, 1e-5);
 		add_line(&s, at(ctx, "layers.#.qkv", i), "MatMul", at(ctx, "\"n#\",\"wq#\"", i),
-			at(ctx, "q#", i), strategy, product, 1e-3);
+			at(ctx, "q#", i), of_qkv, qkv, 1e-3);
 		add_line(&s, at(ctx, "layers.#.core", i), "FlashAttentionScore", at(ctx, "\"q#\",\"mask\"", i),
 			at(ctx, "c#", i), heads, core, 1e-4);
 		add_line(&s, at(ctx, "layers.#.out", i), "MatMul", at(ctx, "\"c#\",\"wo#\"", i),
-			at(ctx, "o#", i), strategy, product, 1e-3);
+			at(ctx, "o#", i), of_back, back, 1e-3);
 		add_line(&s, at(ctx, "layers.#.add", i), "Add", at(ctx, "\"x#\",\"o#\"", i), at(ctx, "y#", i),
 			strategy, sum, 1e-5);
 		add_line(&s, at(ctx, "layers.#.up", i), "MatMul", at(ctx, "\"y#\",\"wu#\"", i), at(ctx, "u#", i),
@@ -123,6 +131,65 @@ START_TEST(test_parts)
 }
 END_TEST
 
+/* Columns of queries and rows of the output are heads; what goes into another product, too, is not, nor what
+ * a sum with a residual or a norm comes between. */
+START_TEST(test_heads)
+{
+	static const char layer[] = {'\0', 'n', '\0', 'k', '\0', '\0', '\0', '\0'};
+	static const struct {
+		const char *name, *type, *in, *out;
+		char heads;
+	} latent[] = {
+		{"norm", "LayerNorm", "\"x\",\"g\"", "n", '\0'},
+		{"query", "MatMul", "\"n\",\"w0\"", "q", 'n'},
+		{"turn", "Reshape", "\"q\"", "qh", '\0'},
+		{"down", "MatMul", "\"n\",\"w1\"", "c", '\0'}, /* keys' positions, and what `up` reads */
+		{"shared", "Reshape", "\"c\"", "kr", '\0'},
+		{"up", "MatMul", "\"c\",\"w2\"", "kv", 'n'},
+		{"join", "Add", "\"kr\",\"kv\"", "k", '\0'},
+		{"core", "BatchMatMul", "\"qh\",\"k\"", "s", '\0'},
+		{"gate", "MatMul", "\"n\",\"w3\"", "gt", '\0'},
+		{"gated", "Mul", "\"s\",\"gt\"", "sg", '\0'},
+		{"out", "MatMul", "\"sg\",\"w4\"", "o", 'k'},
+		{"after", "LayerNorm", "\"sg\",\"g\"", "a", '\0'},
+		{"other", "MatMul", "\"a\",\"w5\"", "y", '\0'},
+	};
+	struct ap_ctx ctx = new_ctx();
+	struct ap_saved_op op[AP_COUNT(latent)] = {0};
+	struct ap_saved_param param[6] = {{0}};
+	struct ap_saved s;
+	const char *heads;
+
+	decoder(&ctx, &(struct cuts){4, 1, 2, 1e-3}, LAYERS, &s);
+	heads = ap_saved_heads(&ctx, &s);
+	for (int i = 0; i < OPS; i++)
+		ck_assert_int_eq(heads[i], i > 0 && i + 1 < OPS ? layer[(i - 1) % 8] : '\0');
+	s.nop = AP_COUNT(latent);
+	s.op = op;
+	s.nparam = AP_COUNT(param);
+	s.param = param;
+	for (size_t i = 0; i < AP_COUNT(param); i++)
+		param[i].name = ap_arena_printf(ctx.arena, "w%zu", i);
+	for (size_t i = 0; i < AP_COUNT(latent); i++) {
+		const char **in = AP_NEW_N(ctx.arena, const char *, 2), **out = AP_NEW_N(ctx.arena, const char *, 1);
+		char *text = ap_arena_strdup(ctx.arena, latent[i].in);
+
+		op[i].name = op[i].label = latent[i].name;
+		op[i].type = latent[i].type;
+		for (char *c = strtok(text, "\","); c; c = strtok(NULL, "\","))
+			in[op[i].nin++] = c;
+		op[i].in = in;
+		out[0] = latent[i].out;
+		op[i].out = out;
+		op[i].nout = 1;
+	}
+	heads = ap_saved_heads(&ctx, &s);
+	for (size_t i = 0; i < AP_COUNT(latent); i++)
+		ck_assert_msg(heads[i] == latent[i].heads, "%s: %d", latent[i].name, heads[i]);
+	free_ctx(&ctx);
+}
+END_TEST
+
 /* The attention itself says how its part is cut, though products around it take longer. */
 START_TEST(test_message)
 {
@@ -137,6 +204,8 @@ START_TEST(test_message)
 		{{4, 2, 2, 1e-3}, {1, 8, 8, 1e-3}, "embedding: cut along other dimensions; attention: heads over 8 "
 			"instead of batch over 4 and heads over 2; FFN: hidden over 8 instead of batch over 4 and "
 			"hidden over 2; step as before"},
+		{{2, 2, 2, 1e-3, 4}, {2, 2, 2, 1e-3, 2}, "attention: heads over 2 instead of 4 in 6 of 9; "
+			"embedding and FFN unchanged; step as before"},
 		{{8, 1, 1, 1e-3}, {8, 1, 1, 2e-3}, NULL},
 	};
 
