@@ -249,7 +249,8 @@ const char *ap_saved_heads(struct ap_ctx *ctx, const struct ap_saved *plan)
 	bool *into_product = AP_NEW_N(ctx->scratch, bool, plan->nop);
 
 	for (uint32_t i = 0; i < plan->nop; i++) {
-		bool product = ap_saved_is_product(&plan->op[i]), attention = is_attention(&f, i), rows = false;
+		bool product = ap_saved_is_product(&plan->op[i]), attention = is_attention(&f, i);
+		bool rows = false;
 
 		for (uint32_t k = f.first[i]; k < f.first[i + 1]; k++)
 			rows |= f.maker[k] != AP_NONE && from[f.maker[k]];

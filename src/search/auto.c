@@ -4,6 +4,7 @@
  *
  *  1. dynamic_programming, if the table is narrow enough for it once sweeps and dominance have dropped
  *     candidates: that is known before an elimination begins. Otherwise it ends with what these found.
+ *     A table that is too wide, but has ties (search/tied.h), is solved without them, in the same way.
  *  2. integer_programming, with half of what is left; or, where an elimination is possible after all,
  *     with little beside that.
  *  3. What that proves is no longer wide for dynamic_programming, mostly: what is dearer is out. So of
@@ -19,7 +20,9 @@
 
 #include "base/arena.h"
 #include "base/attempt.h"
+#include "base/vec.h"
 #include "search/engines.h"
+#include "search/tied.h"
 
 #define NAME "auto"
 
@@ -142,6 +145,43 @@ static void solve_wide(struct ap_ctx *ctx, const struct ap_problem *p, const str
 	add(p, &other, out);
 }
 
+/* Solves the problem without its ties, if it has any. */
+static bool solve_tied(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	uint64_t left, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_budget own = part(budget, budget->work ? left : 0, out);
+	struct ap_choice other;
+	struct ap_tied rest;
+
+	if (!ap_tied_make(ctx, p, &rest)) {
+		ap_arena_release(ctx->scratch, mark);
+		return false;
+	}
+	for (size_t i = 0; i < AP_COUNT(own.start); i++) {
+		uint32_t *start = AP_NEW_N(ctx->scratch, uint32_t, rest.p.n);
+
+		if (!own.start[i])
+			continue;
+		ap_tied_narrow(&rest, own.start[i], start);
+		own.start[i] = start;
+	}
+	own.work = budget->work ? own.work : 0;
+	ap_auto_solve(ctx, &rest.p, &own, &other);
+	if (other.pick) {
+		uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
+
+		ap_tied_expand(&rest, p, other.pick, pick);
+		other.pick = pick;
+	}
+	add(p, &other, out);
+	if (other.outcome == AP_OUT_OPTIMAL)
+		out->pick = other.pick; /* the smallest of equal ones */
+	out->ended = other.ended;
+	ap_arena_release(ctx->scratch, mark);
+	return true;
+}
+
 void ap_auto_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
 	struct ap_choice *out)
 {
@@ -153,6 +193,7 @@ void ap_auto_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct 
 	left = budget->work ? ap_budget_left(budget, out->work) : WIDE_WORK;
 	if (ap_engine_closed(budget, out) || left == 0 || ap_ctx_stopped(ctx))
 		return;
-	solve_wide(ctx, p, budget, left, out);
+	if (!solve_tied(ctx, p, budget, left, out))
+		solve_wide(ctx, p, budget, left, out);
 	ap_engine_end(ctx, budget, out->ended, out);
 }
