@@ -21,6 +21,7 @@
 #include "search/drop_dominated.h"
 #include "search/drop_dear.h"
 #include "search/sweep.h"
+#include "search/tied.h"
 
 enum { POLISH_PASSES = 100, HASTY_PASSES = 2, BYTES_PER_TUPLE = 64 };
 enum { PRUNE_GAIN = 32, PRUNE_PART = 8, EVALUATIONS = 4 };
@@ -143,10 +144,29 @@ static struct ap_domain *sift(struct dp *d, struct ap_domain *domain)
 	return d->sifted.domain;
 }
 
+static void solve_rest(struct ap_ctx *ctx, const void *user, const struct ap_problem *p,
+	const struct ap_budget *budget, struct ap_choice *out)
+{
+	ap_dp_solve_with(ctx, p, budget, user, out);
+}
+
+/* Answers by the table without its ties, if it has any. */
+static bool answer_tied(struct dp *d)
+{
+	uint64_t work = d->out->work;
+
+	if (!ap_tied_solve(d->ctx, d->whole, d->budget, solve_rest, d->options, d->out))
+		return false;
+	d->out->work += work;
+	d->lack = d->out->ended;
+	return true;
+}
+
+/* Plans the elimination of what is left; false: it is answered. */
 static bool prepare_pruned(struct dp *d)
 {
 	struct ap_domain *domain = ap_domain_all(d->ctx, d->whole);
-	if (!prepare(d, domain))
+	if (!prepare(d, domain) || (d->elim->split && answer_tied(d)))
 		return false;
 	if (worth_sifting(d)) {
 		domain = sift(d, domain);

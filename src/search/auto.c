@@ -145,40 +145,27 @@ static void solve_wide(struct ap_ctx *ctx, const struct ap_problem *p, const str
 	add(p, &other, out);
 }
 
+static void solve_rest(struct ap_ctx *ctx, const void *user, const struct ap_problem *p,
+	const struct ap_budget *budget, struct ap_choice *out)
+{
+	(void)user;
+	ap_auto_solve(ctx, p, budget, out);
+}
+
 /* Solves the problem without its ties, if it has any. */
 static bool solve_tied(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
 	uint64_t left, struct ap_choice *out)
 {
-	struct ap_mark mark = ap_arena_mark(ctx->scratch);
-	struct ap_budget own = part(budget, budget->work ? left : 0, out);
+	struct ap_budget own = part(budget, left, out);
 	struct ap_choice other;
-	struct ap_tied rest;
 
-	if (!ap_tied_make(ctx, p, &rest)) {
-		ap_arena_release(ctx->scratch, mark);
-		return false;
-	}
-	for (size_t i = 0; i < AP_COUNT(own.start); i++) {
-		uint32_t *start = AP_NEW_N(ctx->scratch, uint32_t, rest.p.n);
-
-		if (!own.start[i])
-			continue;
-		ap_tied_narrow(&rest, own.start[i], start);
-		own.start[i] = start;
-	}
 	own.work = budget->work ? own.work : 0;
-	ap_auto_solve(ctx, &rest.p, &own, &other);
-	if (other.pick) {
-		uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
-
-		ap_tied_expand(&rest, p, other.pick, pick);
-		other.pick = pick;
-	}
+	if (!ap_tied_solve(ctx, p, &own, solve_rest, NULL, &other))
+		return false;
 	add(p, &other, out);
 	if (other.outcome == AP_OUT_OPTIMAL)
 		out->pick = other.pick; /* the smallest of equal ones */
 	out->ended = other.ended;
-	ap_arena_release(ctx->scratch, mark);
 	return true;
 }
 

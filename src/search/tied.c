@@ -273,3 +273,32 @@ void ap_tied_narrow(const struct ap_tied *t, const uint32_t *pick, uint32_t *res
 	for (ap_id i = 0; i < t->p.n; i++)
 		rest[i] = pick[t->node[i]];
 }
+
+bool ap_tied_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	ap_tied_fn *solve, const void *user, struct ap_choice *out)
+{
+	struct ap_mark mark = ap_arena_mark(ctx->scratch);
+	struct ap_budget own = *budget;
+	struct ap_tied rest = {0};
+	bool tied = ap_tied_make(ctx, p, &rest);
+
+	for (size_t i = 0; tied && i < AP_COUNT(own.start); i++) {
+		uint32_t *start;
+
+		if (!own.start[i])
+			continue;
+		start = AP_NEW_N(ctx->scratch, uint32_t, rest.p.n);
+		ap_tied_narrow(&rest, own.start[i], start);
+		own.start[i] = start;
+	}
+	if (tied)
+		solve(ctx, user, &rest.p, &own, out);
+	if (tied && out->pick) {
+		uint32_t *pick = AP_NEW_N(ctx->arena, uint32_t, p->n);
+
+		ap_tied_expand(&rest, p, out->pick, pick);
+		out->pick = pick;
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return tied;
+}

@@ -8,7 +8,7 @@
 #ifndef AP_SEARCH_TIED_H
 #define AP_SEARCH_TIED_H
 
-#include "problem/problem.h"
+#include "search/engine.h"
 
 struct ap_tied {
 	struct ap_problem p; /* what is left, with the limit of the whole */
@@ -30,5 +30,13 @@ void ap_tied_expand(const struct ap_tied *t, const struct ap_problem *whole, con
 
 /* Turns a pick of the whole into that of the rest which has as much of it as there can be. */
 void ap_tied_narrow(const struct ap_tied *t, const uint32_t *pick, uint32_t *rest);
+
+typedef void ap_tied_fn(struct ap_ctx *ctx, const void *user, const struct ap_problem *p,
+	const struct ap_budget *budget, struct ap_choice *out);
+
+/* Solves p without its ties, by `solve`, and answers as that does; false, and *out is as before, if it has
+ * none. */
+bool ap_tied_solve(struct ap_ctx *ctx, const struct ap_problem *p, const struct ap_budget *budget,
+	ap_tied_fn *solve, const void *user, struct ap_choice *out);
 
 #endif

@@ -96,6 +96,7 @@ END_TEST
 START_TEST(layers_cut_alike_are_one)
 {
 	enum { LAYERS = 40, OPERATORS = 12, CUTS = 30 };
+	static const char *const engine[] = {"auto", "dynamic_programming"};
 	struct ap_ctx ctx = ctx_create(false);
 	struct table *t = table_create(&ctx);
 	uint64_t seed = random_seed();
@@ -128,12 +129,15 @@ START_TEST(layers_cut_alike_are_one)
 	ck_assert_uint_eq(out.p.n, OPERATORS);
 	ck_assert_uint_eq(out.p.nedge, OPERATORS);
 	rest = solve(&ctx, "dynamic_programming", &out.p);
-	c = solve(&ctx, "auto", &t->p);
-	ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
 	ck_assert_int_eq(rest.outcome, AP_OUT_OPTIMAL);
-	ck_assert_double_eq(c.cost, rest.cost);
-	ck_assert_double_eq(ap_problem_cost(&t->p, c.pick), c.cost);
-	ck_assert_int_le(ap_problem_memory(&t->p, c.pick), t->p.memory_limit);
+	for (size_t i = 0; i < AP_COUNT(engine); i++) {
+		c = solve(&ctx, engine[i], &t->p);
+		ck_assert_int_eq(c.outcome, AP_OUT_OPTIMAL);
+		ck_assert_double_eq(c.cost, rest.cost);
+		ck_assert_double_eq(ap_problem_cost(&t->p, c.pick), c.cost);
+		ck_assert_int_eq(ap_problem_memory(&t->p, c.pick), c.memory);
+		ck_assert_int_le(c.memory, t->p.memory_limit);
+	}
 	ctx_destroy(&ctx);
 }
 END_TEST
