@@ -148,6 +148,14 @@ single "$mutants damaged plans, compared" survives "$work/kept/mix.plan.json" di
 single "$mutants damaged plans, reported" survives "$work/kept/mix.plan.json" render --report "$work/kept/page.html"
 single "$mutants damaged problems, solved" survives "$work/kept/mix.problem.json" solve
 
+# The packages of Debian, and another processor. Both are left out where they cannot be had.
+if [ "$(id -u)" -eq 0 ]; then
+  single "packages are built, installed, used and purged" sh tools/deb.sh
+fi
+if apt-cache policy libcjson-dev:arm64 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+  single "plans are the same bytes on arm64" sh tools/arm64.sh
+fi
+
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
   clang -fsanitize=fuzzer -x c - -o "$work/fuzz" 2>/dev/null; then
   single "build-fuzz is configured" build_setup build-fuzz clang -Dbuildtype=debugoptimized -Dfuzz=true \
