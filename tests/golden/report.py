@@ -133,6 +133,14 @@ def compare(root, plan):
     got = sum(number(row[2]) for row in rows(root.id("time")) if len(row) == 4)
     if abs(want - got) > 0.01 * want:
         fail(name, "kernels", want, got)
+    # gradients are exchanged as often as they run: the last of each micro-batch's in a bucket
+    micro = plan["settings"]["micro_batches"]
+    each = sum(micro - 1 for o in plan["operators"] for c in o["communications"] if "each_micro_batch" in c)
+    if plan["fusion"]:
+        want = sum(b["kind"] != "AllGather" for b in plan["fusion"]) + each
+        got = sum(int(row[4]) for row in rows(root.id("time")) if len(row) == 8 and row[1] == "gradients")
+        if got != want:
+            fail(name, "exchanges of gradients", got, want)
     # every operator and redistribution is in a line of the list
     counted = sum(int(row[2]) for row in rows(root.id("operators")))
     if counted != len(plan["operators"]) + len(plan["redistributions"]):
@@ -162,6 +170,8 @@ def plans():
     yield "mlp", ("search", "multiple_mix", "--device-num", "8", "--chip", "ascend910b")
     yield "pipe", ("evaluate", "gpt3_1.3b", "--device-num", "32", "--chip", "a100-80", "--executor", "megatron",
                    "--micro-batches", "16", "--hybrid", "dp=2,tp=4,pp=4,sp=1")
+    yield "dealt", ("search", "gpt3_1.3b", "--device-num", "16", "--chip", "ascend910b", "--micro-batches", "2",
+                    "--batch", "32", "--enable-parallel-optimizer", "--optimizer-level", "level2")
     yield "planned", ("plan", "gpt3_1.3b", "--device-num", "8", "--chip", "a100-80", "--executor", "megatron",
                       "--hybrid", "tp=1,2", "--pipeline-stages", "1")
 
