@@ -216,8 +216,8 @@ static void sum_up(struct ap_decision *out, struct ap_decision_trial *trial)
 		out->bound_s = fmin(out->bound_s, best_s);
 }
 
-/* Tells how far it is: the best step, the least that an open trial may reach, the share of trials that are
- * closed. */
+/* Tells how far a decision of all that was asked is: the best step, the least that an open trial may
+ * reach, the share of trials that are closed. Of others the bound would be one of other combinations. */
 static void tell(const struct ap_ctx *ctx, const struct ap_rounds *r)
 {
 	double best_s = r->best == AP_NONE ? 0 : r->trial[r->best].step_s,
@@ -354,17 +354,20 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		if (round.n > most - tried)
 			round.n = most - tried;
 		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
-		tell(ctx, &rounds);
+		if (!asked)
+			tell(ctx, &rounds);
 	}
 	spent.bounding = 0;
 	while (!told && set->prune && spent.bounding < PRESS_ALL && !ap_ctx_stopped(ctx) &&
 		ap_rounds_press(&rounds, &round)) {
 		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
-		tell(ctx, &rounds);
+		if (!asked)
+			tell(ctx, &rounds);
 	}
 	out->best = rounds.best;
 	out->evaluated = spent.priced;
-	ap_ctx_progress(ctx, 0, -1, -1); /* the bound was of these combinations */
+	if (!asked)
+		ap_ctx_progress(ctx, 0, -1, -1); /* the bound was of these combinations */
 	sum_up(out, list.trials.v);
 	if (out->best == AP_NONE && !told)
 		return no_plan(ctx, out);
