@@ -1092,7 +1092,8 @@ enum ap_status ap_vary(struct ap_ctx *ctx, const struct ap_settings *set, const 
 	}
 	ap_ctx_phase(ctx, "varying");
 	AP_TRY(all.varied.in_steps ? try_all(&all) : find_intervals(&all));
+	all.stopped |= ap_ctx_stopped(ctx);
 	AP_TRY(explain_none(&all));
 	tell(&all, out);
-	return all.stopped || ap_ctx_stopped(ctx) ? AP_STOPPED : AP_OK;
+	return all.stopped ? AP_STOPPED : AP_OK;
 }

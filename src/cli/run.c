@@ -49,7 +49,7 @@ struct ap_named ap_run_inputs(const struct ap_run *run, const char *graph, const
 static void on_phase(void *user, const char *name)
 {
 	static const char *const stoppable[] = {"planning", "evaluating", "solving", "deciding",
-		"cutting", "trying numbers of devices"};
+		"cutting", "trying numbers of devices", "varying"};
 
 	ap_run_phase(user, name);
 	for (size_t i = 0; i < AP_COUNT(stoppable); i++)

@@ -238,10 +238,14 @@ static bool try_all(struct brute *b)
 	do {
 		memset(b->first, 0, (size_t)b->npart * sizeof *b->first);
 		b->first[b->npart] = b->nbody;
-		do
-			if (counts_are_legal(b) && !try_kinds(b))
+		do {
+			if (b->out->work >= b->most || ap_ctx_stopped(b->ctx))
 				return false;
-		while (next_first(b));
+			if (!counts_are_legal(b))
+				b->out->work++; /* it was looked at */
+			else if (!try_kinds(b))
+				return false;
+		} while (next_first(b));
 	} while (next_degrees(b));
 	return true;
 }

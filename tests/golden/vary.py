@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -148,9 +149,30 @@ def check(rng, case):
     return len(intervals), sum(t["status"] == "proven" for t in intervals), len(points)
 
 
+def check_stopped():
+    """A signal ends it with what is known, which is then not called complete."""
+    for wait_s in (2.0**k / 4 for k in range(8)):
+        with subprocess.Popen([PROGRAM, "search", "gpt3_13b_flash", "--device-num", "64", "--chip", "ascend910b",
+                               "--micro-batches", "8", "--vary", "hccs.bandwidth=0.1x..10x", "--json"],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+            try:
+                run.wait(wait_s)
+                break  # all is known by then
+            except subprocess.TimeoutExpired:
+                run.send_signal(signal.SIGINT)
+            out = run.communicate()[0]
+        if run.returncode == 8:
+            points = json.loads(out)["things"][0]["points"]
+            assert not points["complete"] and points["rows"], points
+            return
+        assert run.returncode == 128 + signal.SIGINT, run.returncode  # nothing was known yet
+    raise AssertionError("a signal never left what is known")
+
+
 def main():
     rng = random.Random(SEED)
     print("AP_SEED=%d" % SEED)
+    check_stopped()
     total = [0, 0, 0]
     for case in range(CASES):
         found = check(rng, case)
