@@ -528,9 +528,10 @@ static bool constant_of_shape(struct fold *f)
 }
 
 /* Reshape, Flatten, Squeeze, Unsqueeze: the same numbers in another shape. */
-static bool reshape(struct fold *f, const char *type)
+static bool reshape(struct fold *f)
 {
 	const struct ap_onnx_val *x = f->in[0];
+	const char *type = f->w->node->type;
 	const int64_t *v = NULL;
 	int64_t all, known = 1;
 	int open = -1;
@@ -558,8 +559,6 @@ static bool reshape(struct fold *f, const char *type)
 		f->shape.rank = (uint8_t)n;
 		if (open >= 0)
 			f->shape.dim[open] = known ? all / known : 0;
-	} else if (!strcmp(type, "Flatten")) {
-		return false;
 	} else {
 		bool grows = !strcmp(type, "Unsqueeze");
 		uint8_t rank, at = 0;
@@ -616,10 +615,16 @@ static bool range(struct fold *f)
 }
 
 /* Sum, product or extreme of all elements of a vector, as sizes are made of shapes. */
-static bool reduce(struct fold *f, enum calculation how)
+static const struct {
+	const char *type;
+	enum calculation how;
+} reductions[] = {{"ReduceMax", MAX}, {"ReduceMin", MIN}, {"ReduceProd", MUL}, {"ReduceSum", ADD}};
+
+static bool reduce(struct fold *f)
 {
 	const struct ap_onnx_val *x = f->in[0];
 	bool keep = ap_onnx_int(f->w, "keepdims", 1) != 0;
+	size_t r = 0;
 	double v;
 
 	if (x->shape.rank > 1 || x->uniform || !x->values->n)
@@ -629,9 +634,11 @@ static bool reduce(struct fold *f, enum calculation how)
 	f->shape.dim[0] = 1;
 	if (!make_room(f, false))
 		return false;
+	while (strcmp(reductions[r].type, f->w->node->type) != 0)
+		r++;
 	v = real_at(x, 0);
 	for (uint32_t at = 1; at < x->values->n; at++)
-		v = real_of(how, v, real_at(x, at));
+		v = real_of(reductions[r].how, v, real_at(x, at));
 	f->f[0] = v;
 	f->i[0] = fabs(v) < 0x1p62 ? (int64_t)v : 0;
 	return put(f, 0);
@@ -685,6 +692,16 @@ static bool of_shape(struct ap_onnx_walk *w, ap_id id)
 	return put(&f, 0);
 }
 
+static const struct { /* what is no calculation by element */
+	const char *type;
+	bool (*run)(struct fold *f);
+} folds[] = {
+	{"Concat", concat}, {"ConstantOfShape", constant_of_shape}, {"Expand", expand}, {"Gather", gather},
+	{"Range", range}, {"ReduceMax", reduce}, {"ReduceMin", reduce}, {"ReduceProd", reduce},
+	{"ReduceSum", reduce}, {"Reshape", reshape}, {"Slice", slice}, {"Split", parts}, {"Squeeze", reshape},
+	{"Transpose", transpose}, {"Unsqueeze", reshape},
+};
+
 bool ap_onnx_fold(struct ap_onnx_walk *w)
 {
 	const char *type = w->node->type;
@@ -714,26 +731,8 @@ bool ap_onnx_fold(struct ap_onnx_walk *w)
 		if (!strcmp(calculations[i].type, type) &&
 			(!calculations[i].operands || calculations[i].operands == f.n))
 			return calculate(&f, calculations[i].how, calculations[i].truth);
-	if (!strcmp(type, "Gather"))
-		return gather(&f);
-	if (!strcmp(type, "Concat"))
-		return concat(&f);
-	if (!strcmp(type, "Slice"))
-		return slice(&f);
-	if (!strcmp(type, "Transpose"))
-		return transpose(&f);
-	if (!strcmp(type, "Expand"))
-		return expand(&f);
-	if (!strcmp(type, "ConstantOfShape"))
-		return constant_of_shape(&f);
-	if (!strcmp(type, "Range"))
-		return range(&f);
-	if (!strcmp(type, "Split"))
-		return parts(&f);
-	if (!strcmp(type, "ReduceProd") || !strcmp(type, "ReduceSum") || !strcmp(type, "ReduceMax") ||
-		!strcmp(type, "ReduceMin"))
-		return reduce(&f, type[6] == 'P' ? MUL : type[6] == 'S' ? ADD : type[7] == 'a' ? MAX : MIN);
-	if (!strcmp(type, "Reshape") || !strcmp(type, "Squeeze") || !strcmp(type, "Unsqueeze"))
-		return reshape(&f, type);
+	for (size_t i = 0; i < AP_COUNT(folds); i++)
+		if (!strcmp(folds[i].type, type))
+			return folds[i].run(&f);
 	return false;
 }
