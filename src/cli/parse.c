@@ -365,7 +365,7 @@ enum ap_status ap_cli_parse(struct ap_ctx *ctx, int argc, char **argv, struct ap
 		AP_TRY(ap_config_speed_up(ctx, out->set.transformer_opt, ap_cli_uses(out), &out->set));
 	from_environment(&out->set);
 	if (out->set.site_defaults && (ap_cli_uses(out) & (AP_FOR_PLANNERS | AP_FOR_import)))
-		AP_TRY(ap_site_load(ctx, ap_cli_uses(out), &out->set));
+		AP_TRY(ap_site_load(ctx, ap_cli_uses(out), &out->set, &out->site));
 	AP_TRY(ap_settings_settle(ctx, &out->set, ap_cli_uses(out)));
 	if (out->command)
 		AP_TRY(ap_settings_one(ctx, &out->set, out->command->use, out->command->name));

@@ -26,6 +26,7 @@ struct ap_cli {
 	const struct ap_command *command; /* NULL if none named (--help, --version,
 	                                     --print-config) */
 	struct ap_settings set;
+	const char *site; /* the file whose defaults were taken; NULL: none */
 	bool brief; /* help was asked for by -h */
 	size_t narg;
 	const char *const *arg; /* arguments of the command */

@@ -75,10 +75,12 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 	run->ctx.phase_user = run;
 	run->ctx.progress = on_progress;
 	clock_gettime(CLOCK_MONOTONIC, &run->start);
-	read = AP_NEW_N(run->ctx.arena, const char *, cli->narg + 1);
+	read = AP_NEW_N(run->ctx.arena, const char *, cli->narg + 2);
 	run->to = (struct ap_writing){.ctx = &run->ctx, .set = o, .read = read};
 	if (table)
 		read[run->to.nread++] = table;
+	if (cli->site)
+		read[run->to.nread++] = cli->site;
 	for (size_t i = 0; i < cli->narg; i++)
 		read[run->to.nread++] = cli->arg[i];
 }
