@@ -17,6 +17,7 @@ import ctypes
 import ctypes.util
 import json
 import os
+import threading
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Union
 
@@ -80,7 +81,7 @@ def _library() -> ctypes.CDLL:
             ("set", status, [handle, text, text]), ("config", status, [handle, text, size]),
             ("graph_file", status, [handle, text]), ("graph_memory", status, [handle, text, text, size]),
             ("rank_table_file", status, [handle, text]), ("rank_table_memory", status, [handle, text, text, size]),
-            ("strategy_file", status, [handle, text]), ("progress", None, [handle, _PROGRESS, handle]),
+            ("strategy_file", status, [handle, text]), ("progress", None, [handle, _PROGRESS, handle]), ("stop", None, [handle]),
             ("decide", status, [handle, to_handle]), ("search", status, [handle, to_handle]),
             ("evaluate", status, [handle, to_handle]), ("min_devices", status, [handle, to_int, to_int]),
             ("messages", size, [handle]), ("message", text, [handle, size, text]),
@@ -147,6 +148,20 @@ class _Context:
         except BaseException as e:  # pylint: disable=broad-except
             self.raised = e
             return 1
+
+    def call(self, function: Callable[..., int], *arguments: Any) -> int:
+        """Runs what may take long in a thread of its own: Python hears of Ctrl-C between its own steps only, and then
+        tells the library to stop."""
+        status: List[int] = []
+        worker = threading.Thread(target=lambda: status.append(function(self.handle, *arguments)))
+        worker.start()
+        try:
+            worker.join()
+        except BaseException:
+            _lib.autopar_stop(self.handle)
+            worker.join()
+            raise
+        return status[0]
 
     def take(self, what: str, source: Source) -> None:
         if isinstance(source, dict):
@@ -241,15 +256,20 @@ def _make(how: str, graph: Source, rank_table: Optional[Source], strategy: Optio
           progress: Optional[Progress], settings: Dict[str, Value]) -> Plan:
     context = _Context(graph, rank_table, strategy, progress, settings)
     handle = ctypes.c_void_p()
-    status = getattr(_lib, "autopar_" + how)(context.handle, ctypes.byref(handle))
-    context.check(status)
+    try:
+        status = context.call(getattr(_lib, "autopar_" + how), ctypes.byref(handle))
+        context.check(status)
+    except BaseException:
+        _lib.autopar_plan_destroy(handle)  # what there was when it was stopped; takes NULL
+        raise
     return Plan(context, handle, status == OK)
 
 
 def plan(graph: Source, rank_table: Optional[Source] = None, *, progress: Optional[Progress] = None,
          **settings: Value) -> Plan:
     """Decides what the settings leave open, as `autopar-plan plan` does. progress is called with the name of each
-    phase; if it returns False, the work stops with the best plan so far."""
+    phase, by a thread of the module's; if it returns False, the work stops with the best plan so far. Ctrl-C ends
+    the call with KeyboardInterrupt, as ever."""
     return _make("decide", graph, rank_table, None, progress, settings)
 
 
@@ -269,5 +289,5 @@ def min_devices(graph: Source, **settings: Value) -> Dict[str, int]:
     """The least number of devices on which a plan fits, and what each then needs: {"devices", "bytes"}."""
     context = _Context(graph, None, None, None, settings)
     devices, size = ctypes.c_int64(), ctypes.c_int64()
-    context.check(_lib.autopar_min_devices(context.handle, ctypes.byref(devices), ctypes.byref(size)))
+    context.check(context.call(_lib.autopar_min_devices, ctypes.byref(devices), ctypes.byref(size)))
     return {"devices": devices.value, "bytes": size.value}

@@ -7,10 +7,12 @@ progress function come through, and its types hold.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 PROGRAM, LIBRARY, ROOT = (os.path.abspath(a) for a in sys.argv[1:4])
@@ -117,6 +119,17 @@ class Bindings(unittest.TestCase):
         stopped = autopar.search("wide_deep", device_num=64, chip="h100",
                                  progress=lambda phase: phase != "simulation")
         self.assertFalse(stopped.complete)
+
+    def test_interrupt(self):
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):  # without a signal it takes many seconds
+            autopar.plan("gpt3_175b", device_num=1024, chip="a100-80", executor="megatron", prune=False)
+        took = time.monotonic() - began
+        print(f"interrupted after {took:.1f} s")
+        self.assertLess(took, 20)
+        self.assertGreater(autopar.search("multiple_mix", device_num=8, chip="h100").step_time_s, 0)
 
     def test_plans_outlive_each_other(self):
         first = autopar.search("multiple_mix", device_num=8, chip="h100")
