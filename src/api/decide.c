@@ -172,7 +172,7 @@ static void run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_lay
 	const struct ap_round *round, struct ap_workers *workers, struct ap_rounds *io,
 	struct spent *spent)
 {
-	struct running x = {c, io, round, workers, {{{0}, 0, 0, 0}}};
+	struct running x = {c, io, round, workers, {{{0}, false, 0, 0, 0}}};
 
 	for (uint32_t i = 0; i < round->n; i++)
 		if (io->trial[round->at[i]].point.kind < 0)
@@ -185,6 +185,8 @@ static void run(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_lay
 		keep_texts(ctx->arena, &io->trial[at]);
 		io->trial[at].by = (int32_t)at;
 		ap_rounds_offer(io, at, &x.yield[i].told);
+		if (x.yield[i].by_degrees)
+			ap_rounds_refuse(io, at);
 		spent->priced += x.yield[i].priced;
 		spent->dealing += x.yield[i].work;
 		spent->bounding += x.yield[i].bounding;

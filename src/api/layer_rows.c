@@ -324,7 +324,9 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	ap_settings_check(ctx, &o, AP_FOR_evaluate);
 	AP_TRY(ap_diag_status(ctx->diag));
 	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, &in));
+	e->made.by_degrees = true;
 	AP_TRY(ap_inputs_give(ctx, &o, &src, AP_FOR_evaluate, &in));
+	e->made.by_degrees = false;
 	if (e->splitting)
 		split_passes(ctx, e->splitting, &in.step);
 	ap_plan_sketch(ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, AP_NO_LIMIT),
@@ -376,7 +378,8 @@ static void make_entry(void *user, size_t i, int worker)
 		const char *why = ap_diag_first_error(ctx.diag);
 
 		snprintf(e->why, sizeof e->why, "%s", why ? why : "");
-		e->made = (struct ap_layer_rows){.why = why ? e->why : NULL};
+		e->made = (struct ap_layer_rows){.why = why ? e->why : NULL,
+			.by_degrees = e->made.by_degrees};
 	}
 	ap_worker_end(&f->workers->worker[worker]);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 
 #define NEAR 2e-3 /* a bound so near the best is well */
 enum { PRESSED = 4 }; /* trials */
@@ -15,11 +16,30 @@ double ap_rounds_best_s(const struct ap_rounds *r)
 
 void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r)
 {
+	struct ap_map *seen = ap_map_create(ctx->scratch);
+	uint32_t ngroup = 0;
+
 	r->open = AP_NEW_N(ctx->arena, uint32_t, r->n);
+	r->group = AP_NEW_N(ctx->arena, uint32_t, r->n);
 	r->nopen = r->n;
 	r->learnt = true;
-	for (uint32_t i = 0; i < r->n; i++)
+	for (uint32_t i = 0; i < r->n; i++) {
+		const struct ap_decision_point *p = &r->trial[i].point;
+		const int64_t key[] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp};
+		bool fresh;
+
 		r->open[i] = i;
+		r->group[i] = ap_map_put(seen, key, sizeof key, &fresh);
+		ngroup += fresh;
+	}
+	r->refused = AP_NEW_N(ctx->arena, int32_t, ngroup);
+	for (uint32_t g = 0; g < ngroup; g++)
+		r->refused[g] = -1;
+}
+
+void ap_rounds_refuse(struct ap_rounds *r, uint32_t i)
+{
+	r->refused[r->group[i]] = (int32_t)i;
 }
 
 void ap_rounds_offer(struct ap_rounds *r, uint32_t i, const struct ap_kin_told *told)
@@ -54,7 +74,14 @@ static void judge_by_kin(const struct ap_rounds *r, uint32_t i)
 static bool judge(const struct ap_rounds *r, uint32_t i)
 {
 	struct ap_decision_trial *t = &r->trial[i];
+	int32_t by = r->refused[r->group[i]];
 
+	if (by >= 0 && t->step == AP_TRIAL_NEW) {
+		t->verdict = AP_DECISION_REFUSED;
+		t->by = by;
+		t->why = r->trial[by].why;
+		return false;
+	}
 	if (r->learnt)
 		judge_by_kin(r, i);
 	if (t->verdict == AP_DECISION_OPEN && r->prune && t->bound_s >= ap_rounds_best_s(r))

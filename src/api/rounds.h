@@ -18,6 +18,8 @@ struct ap_rounds {
 	uint32_t nopen, *open; /* [n] trials that may still be the best, or are, ascending; with others,
 	                          until the next round is picked */
 	struct ap_kins *kins; /* of these */
+	uint32_t *group; /* [n] equal for trials with the same degrees, sp and micro-batches */
+	int32_t *refused; /* [groups] the trial by which all of the group are refused; -1: none */
 	uint32_t best; /* the fastest that fits; AP_NONE: none does yet */
 	double below_s; /* only plans that take less are of interest; INFINITY: all */
 	int64_t usable_bytes; /* of a device */
@@ -26,7 +28,7 @@ struct ap_rounds {
 	bool learnt; /* trials told something of their kin since the last round was picked; true at first */
 };
 
-/* Fills open. */
+/* Fills open, group and refused. O(trials). */
 void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r);
 
 struct ap_round {
@@ -47,5 +49,8 @@ double ap_rounds_best_s(const struct ap_rounds *r);
 
 /* Learns what trial i told, and takes it for the best if it fits and is faster, or as fast and before it. */
 void ap_rounds_offer(struct ap_rounds *r, uint32_t i, const struct ap_kin_told *told);
+
+/* Trial i is refused, and so are all of its group, which the next round is picked without. */
+void ap_rounds_refuse(struct ap_rounds *r, uint32_t i);
 
 #endif

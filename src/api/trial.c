@@ -161,7 +161,11 @@ static void look(struct trying *t)
 
 	if (ap_layer_problem_make(ctx, t->c->rows, t->c->space, &t->trial->point, t->c->usable_bytes,
 		&q) != AP_OK) {
+		const char *const *kind = ap_decision_kinds(t->c->space, &t->trial->point);
+
 		t->trial->verdict = AP_DECISION_REFUSED;
+		for (int k = 0; k < AP_MIX_KINDS && kind[k]; k++)
+			t->yield->by_degrees |= ap_layer_table_find(t->c->rows, &t->trial->point, k)->by_degrees;
 		return;
 	}
 	ap_kin_tell_layers(&q, &t->trial->point, &t->yield->told);

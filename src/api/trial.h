@@ -52,6 +52,7 @@ struct ap_trial_case { /* what all trials of a decision have in common */
 
 struct ap_trial_yield {
 	struct ap_kin_told told;
+	bool by_degrees; /* it is refused, and so is all with its degrees, sp and micro-batches */
 	uint32_t priced; /* plans */
 	uint64_t work; /* to deal layers */
 	uint64_t bounding; /* work to bound plans */
