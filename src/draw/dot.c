@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "draw/picture_columns.h"
 #include "plan/terms.h"
 
 /* ---- texts ---- */
@@ -106,12 +107,15 @@ double ap_dot_width(const char *text, double size, bool bold)
 #define INK "#1c1e21"
 #define MUTED "#62676c"
 
+#define LINE_HEIGHT 1.2 /* of the size of its font */
+
 enum { NAME_SHOWN = 80, PADDING = 4 }; /* bytes of a name in a box; points left of and right of a row */
 
 struct label { /* an HTML-like label in the making, row by row */
 	struct ap_ctx *ctx;
 	struct ap_str rows;
 	double width; /* of the widest row, in points */
+	double height; /* of all rows */
 };
 
 static struct label begin_label(struct ap_ctx *ctx)
@@ -177,6 +181,7 @@ static void add_text(struct label *l, const char *raw, const struct style *style
 			continue;
 		line = ap_arena_strndup(l->ctx->scratch, text, (size_t)(end - text));
 		l->width = fmax(l->width, ap_dot_width(line, style->size, style->bold));
+		l->height += LINE_HEIGHT * style->size + 2;
 		ap_str_addf(&l->rows, "<TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"%d.%d\" COLOR=\"%s\">%s",
 			(int)style->size, (int)(style->size * 10) % 10, style->color,
 			style->bold ? "<B>" : "");
@@ -214,8 +219,10 @@ static void add_chips(struct label *l, const int64_t parts[AP_DIMENSION_COUNT])
 			ap_dimension_look[d].fill, (int)ap_dot_width(text, 9, false) + 5, text);
 		width += ap_dot_width(text, 9, false) + 9;
 	}
-	if (width > 0)
+	if (width > 0) {
 		add_fill(l, width);
+		l->height += 9 * LINE_HEIGHT + 10;
+	}
 }
 
 /* Adds a bar for a share of the longest time. */
@@ -231,6 +238,7 @@ static void add_bar(struct label *l, const char *color, double share)
 		"BGCOLOR=\"%s\"></TD>",
 		width, color);
 	add_fill(l, width);
+	l->height += 7;
 }
 
 /* The label: a table that is as wide as its widest row at least. */
@@ -304,14 +312,15 @@ static const char *place_of(struct ap_ctx *ctx, const struct ap_pic_view *v, con
 	const struct ap_pic_node *node)
 {
 	const char *path = box->frame == AP_NONE ? "" : v->frame[box->frame].path;
-	size_t len = strlen(path);
-	const char *rest = node->cell + len;
+	const char *rest = ap_pic_short_path(path, v->nshell, v->shell, node->cell);
+	bool all = !strcmp(node->cell, path);
 
-	if (ap_short_name(node->name) == node->name || strncmp(node->cell, path, len) != 0 || !*rest ||
-		(len && *rest != '.'))
+	for (uint32_t i = 0; i < v->nshell && !all; i++)
+		all = !strcmp(node->cell, v->shell[i]);
+	if (ap_short_name(node->name) == node->name || !*node->cell || all)
 		return cut_name(ctx, ap_short_name(node->name));
-	return ap_arena_printf(ctx->scratch, "%s/%s", cut_name(ctx, rest + (len > 0)),
-		cut_name(ctx, ap_short_name(node->name)));
+	return ap_arena_printf(
+		ctx->scratch, "%s/%s", cut_name(ctx, rest), cut_name(ctx, ap_short_name(node->name)));
 }
 
 /* "MatMul, BiasAdd, Reshape", or of a group "Conv2D 3, BatchNorm 3". */
@@ -377,12 +386,21 @@ static void add_time(struct label *l, const struct ap_pic_view *v, const struct 
 /* Adds how operators were cut in the plan that this one is held against. */
 static void add_was(struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box)
 {
-	uint32_t changed = 0;
+	uint32_t changed = 0, alike = 0;
+	const char *first = v->pic->node[box->member[0]].was;
 
-	for (uint32_t i = 0; i < box->nmember; i++)
-		changed += v->pic->node[box->member[i]].was != NULL;
+	for (uint32_t i = 0; i < box->nmember; i++) {
+		const char *was = v->pic->node[box->member[i]].was;
+
+		changed += was != NULL;
+		alike += was && first && !strcmp(was, first);
+	}
 	if (!changed)
 		return;
+	if (box->kind == AP_BOX_GROUP && alike == box->nmember) {
+		add_text(l, first, &moved_style);
+		return;
+	}
 	if (box->kind == AP_BOX_GROUP)
 		add_text(l,
 			ap_arena_printf(l->ctx->scratch, "%" PRIu32 " of %" PRIu32 " changed", changed,
@@ -428,6 +446,7 @@ static void add_operators(
 static void add_group(
 	struct label *l, const struct ap_pic_view *v, const struct ap_pic_box *box, double longest_s)
 {
+	uint32_t copies = box->operators / box->nmember / ap_pic_copies(v, box->frame);
 	int64_t parts[AP_DIMENSION_COUNT];
 	enum ap_dimension hue;
 	struct ap_str text;
@@ -436,12 +455,21 @@ static void add_group(
 	hue = hue_of(parts);
 	ap_str_init(&text, l->ctx->scratch);
 	add_ranks(&text, box);
-	ap_str_add(&text, *box->title ? cut_name(l->ctx, box->title) : "operators in a row");
-	add_text(l, text.s, &title_style);
-	ap_str_init(&text, l->ctx->scratch);
-	ap_str_addf(&text, "%" PRIu32 " operators: ", box->operators);
-	add_types(l->ctx, &text, v, box);
-	add_text(l, text.s, &name_style);
+	if (*box->title) {
+		ap_str_add(&text, cut_name(l->ctx, box->title));
+		add_text(l, text.s, &title_style);
+		ap_str_init(&text, l->ctx->scratch);
+		if (copies > 1)
+			ap_str_addf(&text, "%" PRIu32 " x ", copies);
+		ap_str_addf(&text, "%" PRIu32 " operators: ", box->nmember);
+		add_types(l->ctx, &text, v, box);
+		add_text(l, text.s, &name_style);
+	} else {
+		add_types(l->ctx, &text, v, box);
+		add_text(l, text.s, &title_style);
+		add_text(l, ap_arena_printf(l->ctx->scratch, "%" PRIu32 " operators in a row", box->nmember),
+			&name_style);
+	}
 	add_chips(l, parts);
 	add_was(l, v, box);
 	if (box->ncomm)
@@ -466,7 +494,8 @@ static void add_note(struct label *l, const struct ap_pic_view *v, const struct 
 		ap_arena_printf(l->ctx->scratch, "%s%s", node->kind == AP_PIC_OPERATOR ? "from " : "",
 			cut_name(l->ctx, node->type)),
 		&name_style);
-	add_text(l, cut_name(l->ctx, ap_short_name(node->name)), &line_style);
+	add_text(l, cut_name(l->ctx, ap_pic_short_path("", v->nshell, v->shell, ap_short_name(node->name))),
+		&line_style);
 	if (box->operators > 1)
 		add_text(l, ap_arena_printf(l->ctx->scratch, "and %" PRIu32 " more", box->operators - 1),
 			&name_style);
@@ -524,29 +553,77 @@ static void add_frame(struct label *l, const struct ap_pic_view *v, const struct
 
 #define WHITE "#ffffff"
 
-/* Adds a row: a word as it is in the picture, and what it means. */
-static void add_row(struct label *l, bool wanted, const char *fill, const char *color, const char *word,
-	const char *text)
-{
-	double left = ap_dot_width(word, 9, true) + 2 * PADDING,
-	       right = ap_dot_width(text, 9, false) + 2 * PADDING;
+struct legend_row {
+	bool wanted;
+	const char *fill, *color;
+	const char *word, *text; /* as it is in the picture, and what it means */
+};
 
-	if (wanted)
-		ap_str_addf(&l->rows,
-			"<TR><TD BGCOLOR=\"%s\" WIDTH=\"%d\"><FONT POINT-SIZE=\"9\" COLOR=\"%s\">%s</FONT>"
-			"</TD><TD ALIGN=\"LEFT\" WIDTH=\"%d\"><FONT POINT-SIZE=\"9\">%s</FONT></TD></TR>",
-			fill, (int)left, color, word, (int)right, text);
+enum { MOST_LEGEND_COLUMNS = 4 };
+
+/* Adds rows in n columns; empty cells end the last one. */
+static void add_grid(struct ap_str *out, const struct legend_row *row, uint32_t nrow, uint32_t n)
+{
+	uint32_t tall = (nrow + n - 1) / n;
+
+	ap_str_add(out, "<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"2\">");
+	for (uint32_t r = 0; r < tall; r++) {
+		ap_str_add(out, "<TR>");
+		for (uint32_t i = r; i < n * tall; i += tall) {
+			static const struct legend_row none = {true, WHITE, INK, "", ""};
+			const struct legend_row *l = i < nrow ? &row[i] : &none;
+
+			ap_str_addf(out, "<TD BGCOLOR=\"%s\" WIDTH=\"%d\">", l->fill,
+				(int)ap_dot_width(l->word, 9, true) + 2 * PADDING);
+			if (*l->word)
+				ap_str_addf(out, "<FONT POINT-SIZE=\"9\" COLOR=\"%s\">%s</FONT>", l->color,
+					l->word);
+			ap_str_addf(out, "</TD><TD ALIGN=\"LEFT\" WIDTH=\"%d\">",
+				(int)ap_dot_width(l->text, 9, false) + 2 * PADDING);
+			if (*l->text)
+				ap_str_addf(out, "<FONT POINT-SIZE=\"9\">%s</FONT>", l->text);
+			ap_str_add(out, "</TD>");
+		}
+		ap_str_add(out, "</TR>");
+	}
+	ap_str_add(out, "</TABLE>");
 }
 
-static const char *legend_of(struct ap_ctx *ctx, const struct ap_pic_view *v)
+/* Adds text as lines of one cell; returns how wide it is. */
+static double add_lines(struct ap_ctx *ctx, struct ap_str *out, const char *raw)
+{
+	const char *text = clean(ctx, raw, 20 * NAME_SHOWN);
+	double width = 0;
+
+	for (const char *end; *text; text = end + (*end == '\n')) {
+		const char *line;
+
+		end = text + strcspn(text, "\n");
+		line = ap_arena_strndup(ctx->scratch, text, (size_t)(end - text));
+		width = fmax(width, ap_dot_width(line, 9, false));
+		add_escaped(out, line);
+		ap_str_add(out, "<BR ALIGN=\"LEFT\"/>");
+	}
+	return width;
+}
+
+/* The title, what there is in figures, and what marks mean, in as many columns as a picture so wide has room
+ * for. */
+static const char *head_of(struct ap_ctx *ctx, const struct ap_pic_view *v, bool circles, double width)
 {
 	bool ranks = false, moves = false, chains = false, groups = false, notes = false, again = false,
 	     sends = false, changed = false, seen[AP_DIMENSION_COUNT] = {false};
-	struct label l = begin_label(ctx), facts = begin_label(ctx);
+	const struct style big = {15, INK, true};
+	struct label title = begin_label(ctx);
+	double widest = 0, facts_width;
+	uint32_t nrow = 0;
+	struct ap_str facts, out;
 
-	for (uint32_t i = 0; i < v->pic->noperator; i++)
+	for (uint32_t i = 0; i < v->pic->noperator; i++) {
+		changed |= v->pic->node[i].was != NULL;
 		for (int d = 0; d < AP_DIMENSION_COUNT; d++)
 			seen[d] |= v->pic->node[i].cut_in[d] > 1;
+	}
 	for (uint32_t b = 0; b < v->nbox; b++) {
 		ranks |= v->box[b].nrank > 0;
 		moves |= v->box[b].inside.n > 0;
@@ -559,38 +636,64 @@ static const char *legend_of(struct ap_ctx *ctx, const struct ap_pic_view *v)
 		sends |= v->line[i].sent > 0;
 		moves |= v->line[i].moved.n > 0;
 	}
-	add_text(&facts, v->pic->facts, &line_style);
-	add_text(&facts,
-		ap_arena_printf(ctx->scratch, "%" PRIu32 " operators in %" PRIu32 " boxes",
-			v->pic->noperator, v->nbox - v->nnote),
-		&line_style);
-	for (uint32_t i = 0; i < v->pic->noperator; i++)
-		changed |= v->pic->node[i].was != NULL;
-	for (int d = 0; d < AP_DIMENSION_COUNT; d++)
-		add_row(&l, seen[d], ap_dimension_look[d].fill, INK,
-			ap_arena_printf(ctx->scratch, "%s 8", ap_dimension_look[d].name),
-			ap_arena_printf(
-				ctx->scratch, "%s are cut into 8 parts", ap_dimension_look[d].legend));
-	add_row(&l, changed, WHITE, AP_DOT_MOVE_COLOR, "was ..",
-		"cut otherwise in the plan that it is held against");
-	add_row(&l, ranks, WHITE, INK, "#1 .. #10", "most time, all copies together; a bar for the time");
-	add_row(&l, v->total_s > 0, WHITE, INK, "(4.2%)",
-		"share of the time of all operators and redistributions");
-	add_row(&l, moves, WHITE, AP_DOT_MOVE_COLOR, "AllGather 2 MiB",
-		"redistribution: steps, bytes a rank receives, time per step; wider: longer");
-	add_row(&l, v->fold.nloop, WHITE, INK, "x 40", "drawn once: so many equal copies in a row");
-	add_row(&l, again, WHITE, INK, "dashed", "into the next copy");
-	add_row(&l, sends, WHITE, INK, "dashed, Send 2 MiB",
-		"to another part of the pipeline: bytes a rank sends for one micro-batch");
-	add_row(&l, chains, WHITE, INK, "A, B", "operators that feed one another, in one box");
-	add_row(&l, groups, WHITE, INK, "3D box", "operators of a cell or in a row, in one box");
-	add_row(&l, notes, WHITE, INK, "note",
-		"input, shared tensor or much-read result, drawn where it is read");
-	return ap_arena_printf(ctx->scratch,
-		"<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"2\" "
-		"CELLPADDING=\"2\" COLOR=\"#c9cbc8\"><TR><TD COLSPAN=\"2\" "
-		"ALIGN=\"LEFT\">%s</TD></TR>%s</TABLE>",
-		end_label(&facts), l.rows.s);
+	add_text(&title, v->pic->title, &big);
+	ap_str_init(&facts, ctx->scratch);
+	facts_width = add_lines(ctx, &facts,
+		ap_arena_printf(ctx->scratch, "%s%s%" PRIu32 " operators in %" PRIu32 " boxes", v->pic->facts,
+			*v->pic->facts ? "\n" : "", v->pic->noperator, v->nbox - v->nnote));
+	{
+		const struct legend_row marks[] = {
+			{changed, WHITE, AP_DOT_MOVE_COLOR, "was ..",
+				"cut otherwise in the plan that it is held against"},
+			{ranks, WHITE, INK, "#1 .. #10",
+				"most time, all copies together; a bar for the time"},
+			{v->total_s > 0, WHITE, INK, "(4.2%)",
+				"share of the time of all operators and redistributions"},
+			{moves, WHITE, AP_DOT_MOVE_COLOR, "AllGather 2 MiB",
+				"redistribution: steps, bytes a rank receives, time per step"},
+			{v->fold.nloop > 0, WHITE, INK, "x 40", "drawn once: so many equal copies in a row"},
+			{again, WHITE, INK, "dashed", "into the next copy"},
+			{sends, WHITE, INK, "dashed, Send 2 MiB",
+				"to another part of the pipeline: bytes a rank sends for one micro-batch"},
+			{chains, WHITE, INK, "A, B", "operators that feed one another, in one box"},
+			{groups, WHITE, INK, "3D box", "operators of a cell or in a row, in one box"},
+			{circles, WHITE, INK, "(1)", "goes on at the same number"},
+			{notes, WHITE, INK, "note",
+				"input, shared tensor or much-read result, drawn where it is read"}};
+		struct legend_row row[AP_DIMENSION_COUNT + AP_COUNT(marks)];
+
+		for (int d = 0; d < AP_DIMENSION_COUNT; d++)
+			if (seen[d])
+				row[nrow++] = (struct legend_row){true, ap_dimension_look[d].fill, INK,
+					ap_arena_printf(ctx->scratch, "%s 8", ap_dimension_look[d].name),
+					ap_arena_printf(ctx->scratch, "%s are cut into 8 parts",
+						ap_dimension_look[d].legend)};
+		for (size_t i = 0; i < AP_COUNT(marks); i++)
+			if (marks[i].wanted)
+				row[nrow++] = marks[i];
+		for (uint32_t i = 0; i < nrow; i++)
+			widest = fmax(widest, ap_dot_width(row[i].word, 9, true) +
+					ap_dot_width(row[i].text, 9, false));
+		ap_str_init(&out, ctx->scratch);
+		ap_str_addf(&out,
+			"<TABLE BORDER=\"0\" CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"2\"><TR>"
+			"<TD COLSPAN=\"2\" ALIGN=\"LEFT\">%s</TD></TR>",
+			end_label(&title));
+		if (v->nbox) {
+			double room = (width - facts_width) / (widest + 6 * PADDING);
+			uint32_t n = (uint32_t)fmin(fmax(room, 1), MOST_LEGEND_COLUMNS);
+
+			ap_str_addf(&out,
+				"<TR><TD ALIGN=\"LEFT\" VALIGN=\"TOP\" WIDTH=\"%d\"><FONT POINT-SIZE=\"9\" "
+				"COLOR=\"" INK "\">%s</FONT></TD><TD ALIGN=\"LEFT\">",
+				(int)facts_width + 4 * PADDING, facts.s);
+			if (nrow)
+				add_grid(&out, row, nrow, n);
+			ap_str_add(&out, "</TD></TR>");
+		}
+		ap_str_add(&out, "</TABLE>");
+	}
+	return out.s;
 }
 
 /* ---- callbacks of cgraph ---- */
@@ -727,7 +830,12 @@ struct drawing {
 	Agraph_t *g;
 	Agnode_t **node;
 	Agraph_t **frame;
+	Agraph_t *order; /* all boxes, since dot puts columns to the right in the order that it reads */
 	double longest_box_s, longest_line_s;
+	const char **box_label, **frame_label; /* HTML-like */
+	struct ap_pic_columns columns;
+	uint32_t ncircle, nnumber;
+	uint32_t *number; /* [nbox] of the circle that its lines into other columns go to; 0: none */
 };
 
 /* cgraph takes char *, but does not write. */
@@ -766,6 +874,8 @@ static const struct attribute {
 	{AGNODE, "fontsize", "10"},
 	{AGNODE, "penwidth", "1.0"},
 	{AGNODE, "height", "0.3"},
+	{AGNODE, "width", "0.75"},
+	{AGNODE, "fixedsize", "false"},
 	{AGNODE, "margin", "0.03,0.02"},
 	{AGEDGE, "label", ""},
 	{AGEDGE, "tooltip", ""},
@@ -806,14 +916,12 @@ static void draw_frames(struct drawing *d)
 
 	for (uint32_t i = 0; i < v->nframe; i++) {
 		uint32_t parent = v->frame[i].parent;
-		struct label label = begin_label(d->ctx);
 		char id[24];
 		bool loop, part;
 
 		add_id(id, "cluster_", i);
-		add_frame(&label, v, &v->frame[i]);
 		d->frame[i] = agsubg(parent == AP_NONE ? d->g : d->frame[parent], id, 1);
-		set_label(d, d->frame[i], end_label(&label));
+		set_label(d, d->frame[i], d->frame_label[i]);
 		loop = v->frame[i].loop != AP_NONE; /* set all attributes: frames inherit them */
 		part = v->frame[i].part != NULL;
 		set(d->frame[i], "color", part ? AP_DOT_PART_COLOR : loop ? "#000000" : "#999999");
@@ -866,19 +974,14 @@ static void draw_boxes(struct drawing *d)
 	for (uint32_t i = 0; i < v->nbox; i++) {
 		const struct ap_pic_box *box = &v->box[i];
 		const struct ap_pic_node *first = &v->pic->node[*box->member];
-		struct label label = begin_label(d->ctx);
 		struct ap_str text;
 		char id[24];
 
 		add_id(id, "n", i);
 		d->node[i] = agnode(d->g, id, 1);
-		if (box->kind == AP_BOX_GROUP)
-			add_group(&label, v, box, d->longest_box_s);
-		else if (box->kind == AP_BOX_NOTE)
-			add_note(&label, v, box);
-		else
-			add_operators(&label, v, box, d->longest_box_s);
-		set_label(d, d->node[i], end_label(&label));
+		if (d->order)
+			agsubnode(d->order, d->node[i], 1);
+		set_label(d, d->node[i], d->box_label[i]);
 		ap_str_init(&text, d->ctx->scratch);
 		ap_str_add(&text, first->kind == AP_PIC_OPERATOR ? "operator " : "tensor ");
 		add_name(&text, first->name);
@@ -900,11 +1003,51 @@ static void draw_boxes(struct drawing *d)
 	}
 }
 
+/* A circle with a number, where a line goes on in another column. */
+static Agnode_t *draw_circle(struct drawing *d, uint32_t box, uint32_t number)
+{
+	uint32_t frame = d->view->box[box].frame;
+	char text[24];
+	Agnode_t *n;
+
+	add_id(text, "c", d->ncircle++);
+	n = agnode(d->g, text, 1);
+	add_id(text, "", number);
+	set(n, "label", text);
+	set(n, "tooltip", "goes on at the same number");
+	set(n, "shape", "circle");
+	set(n, "style", "filled");
+	set(n, "fontsize", "9");
+	set(n, "width", "0.25");
+	set(n, "height", "0.25");
+	set(n, "fixedsize", "true");
+	if (frame != AP_NONE)
+		agsubnode(d->frame[frame], n, 1);
+	return n;
+}
+
+/* Draws the ends of a line into another column; returns the second. Lines out of a box share the first. */
+static Agedge_t *draw_ends(struct drawing *d, const struct ap_pic_line *line)
+{
+	bool dashed = line->again || line->sent;
+	uint32_t *number = &d->number[line->from];
+	Agedge_t *e;
+
+	if (!*number) {
+		*number = ++d->nnumber;
+		e = agedge(d->g, d->node[line->from], draw_circle(d, line->from, *number), NULL, 1);
+		set(e, "style", dashed ? "dashed" : "");
+	}
+	return agedge(d->g, draw_circle(d, line->to, *number), d->node[line->to], NULL, 1);
+}
+
 static void draw_lines(struct drawing *d)
 {
+	d->number = AP_NEW_N(d->ctx->scratch, uint32_t, d->view->nbox);
 	for (uint32_t i = 0; i < d->view->nline; i++) {
 		const struct ap_pic_line *line = &d->view->line[i];
-		Agedge_t *e = agedge(d->g, d->node[line->from], d->node[line->to], NULL, 1);
+		Agedge_t *e = d->columns.loose[i] ? draw_ends(d, line)
+				: agedge(d->g, d->node[line->from], d->node[line->to], NULL, 1);
 		struct ap_str text;
 
 		ap_str_init(&text, d->ctx->scratch);
@@ -922,22 +1065,12 @@ static void draw_lines(struct drawing *d)
 			set(e, "style", "dashed");
 			set(e, "fontcolor", line->moved.n ? AP_DOT_MOVE_COLOR : "#333333");
 		}
-		if (line->again)
+		if (line->again && !d->columns.loose[i])
 			set(e, "constraint", "false");
 	}
 }
 
-static void draw_legend(struct drawing *d)
-{
-	Agnode_t *n;
-
-	if (!d->view->nbox)
-		return;
-	n = agnode(d->g, mutable("legend"), 1);
-	set_label(d, n, legend_of(d->ctx, d->view));
-	set(n, "shape", "plain");
-	set(n, "tooltip", "the legend");
-}
+enum { BOX_MARGIN = 6 }; /* around a label, both sides together */
 
 enum { SHORT = 7 }; /* boxes in a row that a screen has room for beside each other */
 
@@ -964,29 +1097,67 @@ static uint32_t depth_of(struct ap_ctx *ctx, const struct ap_pic_view *v)
 	return most + 1;
 }
 
+static struct ap_pic_size size_of(const struct label *l, double around)
+{
+	return (struct ap_pic_size){l->width + 2 * PADDING + around, l->height + around};
+}
+
+/* Makes the labels of boxes and frames, and columns of what would be too tall; wide: it goes from left to
+ * right. */
+static void arrange(struct drawing *d, bool wide)
+{
+	static const struct ap_pic_size page = {2100, 1750}, any = {1e9, 1e9};
+	const struct ap_pic_view *v = d->view;
+	struct ap_pic_size *box = AP_NEW_N(d->ctx->scratch, struct ap_pic_size, v->nbox),
+			   *frame = AP_NEW_N(d->ctx->scratch, struct ap_pic_size, v->nframe);
+
+	d->box_label = AP_NEW_N(d->ctx->scratch, const char *, v->nbox);
+	d->frame_label = AP_NEW_N(d->ctx->scratch, const char *, v->nframe);
+	for (uint32_t i = 0; i < v->nbox; i++) {
+		struct label label = begin_label(d->ctx);
+
+		if (v->box[i].kind == AP_BOX_GROUP)
+			add_group(&label, v, &v->box[i], d->longest_box_s);
+		else if (v->box[i].kind == AP_BOX_NOTE)
+			add_note(&label, v, &v->box[i]);
+		else
+			add_operators(&label, v, &v->box[i], d->longest_box_s);
+		d->box_label[i] = end_label(&label);
+		box[i] = size_of(&label, BOX_MARGIN);
+	}
+	for (uint32_t i = 0; i < v->nframe; i++) {
+		struct label label = begin_label(d->ctx);
+
+		add_frame(&label, v, &v->frame[i]);
+		d->frame_label[i] = end_label(&label);
+		frame[i] = size_of(&label, BOX_MARGIN);
+	}
+	ap_pic_columns_make(d->ctx, v, box, frame, wide ? &any : &page, &d->columns);
+}
+
 static void draw(struct drawing *d)
 {
 	const struct ap_pic_view *v = d->view;
-	struct label title = begin_label(d->ctx);
-	const struct style big = {15, INK, true};
+	bool wide = depth_of(d->ctx, v) <= SHORT;
 
 	for (uint32_t i = 0; i < v->nbox; i++)
 		d->longest_box_s = fmax(d->longest_box_s, v->box[i].time_s);
 	for (uint32_t i = 0; i < v->nline; i++)
 		d->longest_line_s = fmax(d->longest_line_s, v->line[i].moved.time_s);
+	arrange(d, wide);
 	d->node = AP_NEW_N(d->ctx->scratch, Agnode_t *, v->nbox);
 	d->frame = AP_NEW_N(d->ctx->scratch, Agraph_t *, v->nframe);
 	for (size_t i = 0; i < AP_COUNT(attributes); i++)
 		agattr(d->g, attributes[i].kind, mutable(attributes[i].key),
 			mutable(attributes[i].value));
-	add_text(&title, v->pic->title, &big);
-	set_label(d, d->g, end_label(&title));
-	if (depth_of(d->ctx, v) <= SHORT)
+	set_label(d, d->g, head_of(d->ctx, v, d->columns.ncut > 0, d->columns.width));
+	if (wide)
 		set(d->g, "rankdir", "LR");
+	if (d->columns.ncut)
+		d->order = agsubg(d->g, mutable("order"), 1);
 	draw_frames(d);
 	draw_boxes(d);
 	draw_lines(d);
-	draw_legend(d);
 }
 
 static int draw_to(struct ap_ctx *ctx, const struct ap_pic_view *view, struct ap_str *out)

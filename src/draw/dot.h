@@ -8,7 +8,9 @@
 
 /* Makes DOT text through cgraph: ids such as n17, names only in labels (escaped) and tooltips,
  * clusters by cell and repetition, hue by the dimension that is cut, strength by the share of time,
- * redistributions as edge labels, a legend. Short pictures run from left to right, others down.
+ * redistributions as edge labels, a legend below the title. Short pictures run from left to right, others
+ * down, in columns where they would be taller than two screens: lines between these end at circles c3 with
+ * numbers.
  * Labels are tables that have room for their text whatever font it is drawn with.
  * *text is in the run arena; *nbox: boxes drawn. Pipeline stages are the outermost clusters, with
  * dashed edges between them. Not thread-safe: cgraph has global state. In labels, control and bidi

@@ -510,11 +510,12 @@ static struct item make_loop(struct folder *f, const struct found *c)
 	item.length = loop.length * c->copies;
 	loop.parts = begins_part(f, loop.first + loop.length);
 	ap_str_init(&key, f->ctx->scratch);
-	ap_str_addf(&key, "l%u:", (unsigned)c->copies);
+	ap_str_addc(&key, ':');
 	for (uint32_t i = 0; i < c->period; i++)
 		ap_str_addn(&key, (const char *)&body[i].sig, sizeof(ap_id));
+	loop.like = ap_map_put(f->sigs, key.s, key.len, NULL);
+	ap_str_addf(&key, "x%u", (unsigned)c->copies);
 	item.sig = ap_map_put(f->sigs, key.s, key.len, NULL);
-	loop.like = item.sig;
 	AP_PUSH(f->ctx->scratch, f->loops, loop);
 	return item;
 }

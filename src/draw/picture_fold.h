@@ -16,7 +16,8 @@ struct ap_pic_loop {
 	uint32_t copies;
 	bool chained; /* each copy reads the previous one; else side by side */
 	bool parts; /* each copy is a part of the pipeline */
-	ap_id like; /* equal for loops that are equal in all but names and what they read from outside */
+	ap_id like; /* equal for loops whose copies, however many, are equal in all but names and what
+			they read from outside */
 };
 
 struct ap_pic_fold {

@@ -249,8 +249,10 @@ static uint32_t kept_frame(const struct framer *f, const uint32_t *kept, uint32_
 	return frame;
 }
 
-/* Keeps frames of pipeline parts and loops, and of cells with several boxes, but not all boxes of
- * their surroundings. */
+#define NEARLY_ALL 0.7 /* of the boxes around a cell: its frame would show nothing */
+
+/* Keeps frames of pipeline parts and loops, and of cells with several boxes, but not nearly all boxes of
+ * the picture, of a part, or all of other surroundings. */
 static void keep_useful(struct framer *f)
 {
 	struct ap_pic_heads *h = f->h;
@@ -272,14 +274,22 @@ static void keep_useful(struct framer *f)
 			shell[parent] = true;
 	}
 	h->tree = AP_NEW_N(f->ctx->scratch, struct ap_pic_frame, n);
+	h->shell = AP_NEW_N(f->ctx->scratch, const char *, n);
 	for (uint32_t k = 0; k < n; k++) {
 		struct ap_pic_frame frame = f->frames.v[k];
 		uint32_t parent = kept_frame(f, kept, frame.parent);
+		bool outer = parent == AP_NONE || f->frames.v[parent].part;
+		uint32_t around = parent == AP_NONE ? h->nbox : boxes[parent];
 
 		kept[k] = AP_NONE;
-		if (frame.loop == AP_NONE && !frame.part && (shell[k] || boxes[k] < 2 ||
-			boxes[k] == (parent == AP_NONE ? h->nbox : boxes[parent])))
-			continue;
+		if (frame.loop == AP_NONE && !frame.part) {
+			bool nearly = outer && boxes[k] >= NEARLY_ALL * around;
+
+			if (nearly)
+				h->shell[h->nshell++] = frame.path;
+			if (nearly || shell[k] || boxes[k] < 2 || boxes[k] == around)
+				continue;
+		}
 		frame.parent = parent == AP_NONE ? AP_NONE : kept[parent];
 		kept[k] = h->nframe;
 		h->tree[h->nframe++] = frame;
@@ -292,14 +302,31 @@ static void keep_useful(struct framer *f)
 		}
 }
 
-/* The path without the part that its parent frame shows. */
+/* The rest of a cell behind an outer one; NULL if it is not in that. */
+static const char *behind(const char *outer, const char *cell)
+{
+	size_t len = strlen(outer);
+
+	return len && !strncmp(cell, outer, len) && cell[len] == '.' ? cell + len + 1 : NULL;
+}
+
+const char *ap_pic_short_path(const char *path, uint32_t nshell, const char *const *shell, const char *cell)
+{
+	const char *best = behind(path, cell);
+
+	for (uint32_t i = 0; i < nshell && !best; i++) {
+		const char *rest = behind(shell[nshell - 1 - i], cell);
+
+		if (rest && (*rest < '0' || *rest > '9')) /* "blocks.3" says more than "3" */
+			best = rest;
+	}
+	return best ? best : cell;
+}
+
 static const char *short_path(const struct ap_pic_heads *h, uint32_t parent, const char *path)
 {
-	size_t len = parent == AP_NONE ? 0 : strlen(h->tree[parent].path);
-
-	if (!len || strncmp(path, h->tree[parent].path, len) != 0 || path[len] != '.')
-		return path;
-	return path + len + 1;
+	return ap_pic_short_path(
+		parent == AP_NONE ? "" : h->tree[parent].path, h->nshell, h->shell, path);
 }
 
 /* "x 40: blocks.0 to blocks.39" */
@@ -593,12 +620,24 @@ static void join_twins(struct ap_ctx *ctx, struct shrinker *s)
 	}
 }
 
+/* The time of all operators and redistributions. */
+static double all_time_of(const struct ap_picture *pic)
+{
+	double all_s = 0;
+
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		all_s += pic->node[i].time_s;
+	for (uint32_t e = 0; e < pic->nedge; e++)
+		all_s += pic->edge[e].time_s;
+	return all_s;
+}
+
 /* Marks frames that show something if they stay: operators cut otherwise than others, redistributions,
  * changes; unless all of it takes next to no time. */
 static bool *find_mixed(struct ap_ctx *ctx, const struct ap_pic_heads *h)
 {
 	const struct ap_picture *pic = h->pic;
-	double *time_s = AP_NEW_N(ctx->scratch, double, h->nframe), all_s = 0;
+	double *time_s = AP_NEW_N(ctx->scratch, double, h->nframe), all_s = all_time_of(pic);
 	bool *mixed = AP_NEW_N(ctx->scratch, bool, h->nframe),
 	     *changed = AP_NEW_N(ctx->scratch, bool, h->nframe);
 	const struct ap_pic_node **first = AP_NEW_N(ctx->scratch, const struct ap_pic_node *, h->nframe);
@@ -614,13 +653,10 @@ static bool *find_mixed(struct ap_ctx *ctx, const struct ap_pic_heads *h)
 			changed[k] |= node->was != NULL;
 		}
 	}
-	for (uint32_t i = 0; i < pic->noperator; i++)
-		all_s += pic->node[i].time_s;
 	for (uint32_t e = 0; e < pic->nedge; e++) {
 		const struct ap_pic_edge *edge = &pic->edge[e];
 		uint32_t k = h->frame[ap_pic_head(h, h->fold->stand[edge->to])];
 
-		all_s += edge->time_s;
 		for (; *edge->moves && k != AP_NONE; k = h->tree[k].parent) {
 			mixed[k] = true;
 			time_s[k] += edge->time_s;
@@ -632,18 +668,191 @@ static bool *find_mixed(struct ap_ctx *ctx, const struct ap_pic_heads *h)
 	return mixed;
 }
 
-void ap_pic_frames_tidy(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t plenty)
+#define FEW 0.05 /* share of the time of operators that may be told of by what they are like */
+
+/* The first operator of a frame; one copy of it is h->tree[frame].operators in a row. */
+static uint32_t first_of(const struct ap_pic_heads *h, const struct shrinker *s, uint32_t frame)
+{
+	uint32_t first = s->first[frame];
+
+	for (uint32_t k = s->child[frame]; k != AP_NONE; k = s->sibling[k]) {
+		uint32_t inner = first_of(h, s, k);
+
+		first = inner < first ? inner : first;
+	}
+	return first;
+}
+
+/* Operators of a stretch that are cut otherwise than those of another of the same types; AP_NONE: the types
+ * differ. */
+static uint32_t count_others(const struct ap_picture *pic, uint32_t a, uint32_t b, uint32_t n)
+{
+	uint32_t others = 0;
+
+	if (a + n > pic->noperator || b + n > pic->noperator)
+		return AP_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ap_pic_node *x = &pic->node[a + i], *y = &pic->node[b + i];
+
+		if (strcmp(x->type, y->type) != 0)
+			return AP_NONE;
+		others += strcmp(x->key, y->key) != 0;
+	}
+	return others;
+}
+
+/* Joins frames of little time that have the operators of a loop of more, and says how many of these they
+ * cut otherwise. */
+static void join_likes(struct ap_ctx *ctx, struct shrinker *s)
+{
+	const struct ap_pic_heads *h = s->h;
+	double most_s = FEW * all_time_of(h->pic);
+
+	for (uint32_t k = 0; k < h->nframe; k++) {
+		struct ap_pic_frame *frame = &h->tree[k];
+
+		if (frame->part || s->gone[k] || s->boxes[k] < 2 || frame->time_s > most_s)
+			continue;
+		for (uint32_t j = 0; j < h->nframe; j++) {
+			const struct ap_pic_frame *other = &h->tree[j];
+			uint32_t others;
+
+			if (j == k || other->loop == AP_NONE || other->part || s->gone[j] ||
+				other->operators != frame->operators || other->time_s < frame->time_s)
+				continue;
+			others = count_others(
+				h->pic, first_of(h, s, k), first_of(h, s, j), frame->operators);
+			if (others == AP_NONE)
+				continue;
+			frame->label = ap_arena_printf(ctx->scratch, "%s, %s %s", frame->label,
+				others ? ap_arena_printf(ctx->scratch, "%u of %u cut otherwise than in",
+						 (unsigned)others, (unsigned)frame->operators)
+				       : "as in",
+				other->label);
+			collapse(s, k);
+			break;
+		}
+	}
+}
+
+#define RUN 0.03 /* share of the time of neighbours that become a box */
+
+struct run { /* boxes joined so far, by their head */
+	double time_s; /* all copies */
+	bool alone; /* joins no others */
+};
+
+/* Did they change in the same way, or not at all? */
+static bool same_was(const struct ap_pic_node *a, const struct ap_pic_node *b)
+{
+	return a->was && b->was ? !strcmp(a->was, b->was) : a->was == b->was;
+}
+
+static struct run *measure_boxes(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_t *rank)
+{
+	const struct ap_picture *pic = h->pic;
+	struct run *run = AP_NEW_N(ctx->scratch, struct run, pic->noperator);
+
+	for (uint32_t i = 0; i < pic->noperator; i++) {
+		uint32_t head = ap_pic_head(h, h->fold->stand[i]);
+		const struct ap_pic_node *node = &pic->node[i], *first = &pic->node[head];
+
+		run[head].time_s += node->time_s;
+		run[head].alone |= rank[i] || !same_was(node, first) || h->title[head] ||
+			memcmp(node->cut_in, first->cut_in, sizeof node->cut_in) != 0;
+	}
+	return run;
+}
+
+/* Edges by the box that reads: those of head i are edge[first[i]] to edge[first[i + 1] - 1]. */
+static const uint32_t *edges_by_box(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint32_t **first)
+{
+	const struct ap_picture *pic = h->pic;
+	uint32_t *edge = AP_NEW_N(ctx->scratch, uint32_t, pic->nedge);
+	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, pic->noperator + 2);
+
+	for (uint32_t e = 0; e < pic->nedge; e++)
+		at[ap_pic_head(h, h->fold->stand[pic->edge[e].to]) + 2]++;
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		at[i + 2] += at[i + 1];
+	for (uint32_t e = 0; e < pic->nedge; e++)
+		edge[at[ap_pic_head(h, h->fold->stand[pic->edge[e].to]) + 1]++] = e;
+	*first = at;
+	return edge;
+}
+
+/* Removes frames of cells that a run has made a single box of. */
+static void unframe_runs(struct ap_pic_heads *h, const uint32_t *boxes)
+{
+	for (uint32_t i = 0; i < h->pic->noperator; i++) {
+		uint32_t frame = is_head(h, i) ? h->frame[i] : AP_NONE;
+
+		if (frame == AP_NONE || boxes[frame] > 1 || h->tree[frame].loop != AP_NONE ||
+			h->tree[frame].part || !h->title[i])
+			continue;
+		h->title[i] = *h->title[i] ? h->title[i] : h->tree[frame].label;
+		h->frame[i] = h->tree[frame].parent;
+	}
+}
+
+/* Joins boxes that follow one another in a frame, feed one another, are cut alike and take little time
+ * together. O(operators + edges). */
+static void join_runs(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_t *rank)
+{
+	const struct ap_picture *pic = h->pic;
+	struct run *run = measure_boxes(ctx, h, rank);
+	uint32_t head = AP_NONE, *boxes = AP_NEW_N(ctx->scratch, uint32_t, h->nframe);
+	double most_s = RUN * all_time_of(pic);
+	const uint32_t *first, *edge = edges_by_box(ctx, h, &first);
+
+	for (uint32_t i = 0; i < pic->noperator; i++) {
+		bool fed = false, apart = false;
+
+		if (!is_head(h, i))
+			continue;
+		apart = head == AP_NONE || run[head].alone || run[i].alone || h->frame[i] != h->frame[head] ||
+			memcmp(pic->node[i].cut_in, pic->node[head].cut_in, sizeof pic->node->cut_in) ||
+			!same_was(&pic->node[i], &pic->node[head]) ||
+			run[head].time_s + run[i].time_s > most_s;
+		for (uint32_t k = first[i]; k < first[i + 1] && !apart; k++) {
+			const struct ap_pic_edge *e = &pic->edge[edge[k]];
+
+			if (e->from >= pic->noperator || ap_pic_head(h, h->fold->stand[e->from]) != head)
+				continue;
+			fed = true;
+			apart = *e->moves || e->sent || ap_pic_fold_again(h->fold, e->from, e->to);
+		}
+		if (apart || !fed) {
+			head = i;
+			continue;
+		}
+		run[head].time_s += run[i].time_s;
+		h->title[head] = "";
+		join_heads(h, head, i);
+	}
+	for (uint32_t i = 0; i < pic->noperator; i++)
+		for (uint32_t k = is_head(h, i) ? h->frame[i] : AP_NONE; k != AP_NONE; k = h->tree[k].parent)
+			boxes[k]++;
+	unframe_runs(h, boxes);
+	remove_empty(ctx, h);
+}
+
+void ap_pic_frames_tidy(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_t *rank, uint32_t plenty)
 {
 	struct choice *choice = AP_NEW_N(ctx->scratch, struct choice, h->nframe);
 	const bool *mixed = find_mixed(ctx, h);
 	struct shrinker s = begin_shrinking(ctx, h);
 
 	join_twins(ctx, &s);
+	if (s.timed && h->nbox > plenty)
+		join_likes(ctx, &s);
 	for (uint32_t k = 0; k < h->nframe; k++)
 		s.gone[k] |= mixed[k];
 	while (s.timed && h->nbox > plenty && collapse_some(&s, choice, plenty))
 		;
 	remove_empty(ctx, h);
+	if (s.timed && h->nbox > plenty)
+		join_runs(ctx, h, rank);
 }
 
 void ap_pic_frames_shrink(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t most)

@@ -26,6 +26,8 @@ struct ap_pic_heads {
 	uint32_t nbox;
 	uint32_t nframe;
 	struct ap_pic_frame *tree; /* parents before children */
+	uint32_t nshell;
+	const char **shell; /* cells without a frame, since nearly everything is in them */
 };
 
 /* Makes a box of each drawn operator, without frames. In the scratch arena. */
@@ -42,11 +44,17 @@ void ap_pic_heads_chain(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_
 /* Adds nested frames for cells with several boxes, and for loops. O(operators * depth). */
 void ap_pic_frames_make(struct ap_ctx *ctx, struct ap_pic_heads *h);
 
+/* A cell as it is named in a frame of cell `path` ("": in none): without that, and without the cells that
+ * have no frame. */
+const char *ap_pic_short_path(const char *path, uint32_t nshell, const char *const *shell, const char *cell);
+
 /* Turns frames into boxes that show nothing new: loops that are equal to one that is drawn, and, while
  * there are more than `plenty` boxes, frames whose operators are all cut alike and have nothing
- * redistributed, or that take next to no time; those first that hide least time per box saved. A graph
- * without times keeps these. */
-void ap_pic_frames_tidy(struct ap_ctx *ctx, struct ap_pic_heads *h, uint32_t plenty);
+ * redistributed, or that take next to no time; those first that hide least time per box saved. Frames of
+ * little time that have the operators of a loop, of which they cut some otherwise, and neighbours in a
+ * frame that feed one another, are cut alike and take little time become a box, too. A graph without times
+ * keeps these. rank: not 0 for operators that stay alone. */
+void ap_pic_frames_tidy(struct ap_ctx *ctx, struct ap_pic_heads *h, const uint8_t *rank, uint32_t plenty);
 
 /* Turns frames into boxes, those first that hide least time per box saved; if that would hide too
  * much, joins neighbours. Leaves at most `most` (>= 1) boxes. */

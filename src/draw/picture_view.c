@@ -257,6 +257,8 @@ static void draw_boxes(struct viewer *w, const struct ap_pic_heads *h)
 	v->box_of = box_of;
 	v->nframe = h->nframe;
 	v->frame = h->tree;
+	v->nshell = h->nshell;
+	v->shell = h->shell;
 }
 
 /* Draws fewer boxes until they fit with notes and legend: a group has one note. */
@@ -274,6 +276,11 @@ static void draw_few(struct viewer *w, struct ap_pic_heads *h)
 		less = (w->v->nbox - AP_PIC_MOST_BOXES) / 2 + 1;
 		most = h->nbox > 2 * less ? h->nbox - less : h->nbox / 2;
 	}
+}
+
+uint32_t ap_pic_copies(const struct ap_pic_view *v, uint32_t frame)
+{
+	return frame == AP_NONE ? 1 : v->frame[frame].all / v->frame[frame].operators;
 }
 
 void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_pic_detail detail,
@@ -297,7 +304,7 @@ void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_
 		ap_pic_heads_chain(ctx, &h, w.rank);
 	ap_pic_frames_make(ctx, &h);
 	if (detail == AP_PIC_FOLD)
-		ap_pic_frames_tidy(ctx, &h, PLENTY);
+		ap_pic_frames_tidy(ctx, &h, w.rank, PLENTY);
 	if (detail == AP_PIC_FULL)
 		draw_boxes(&w, &h);
 	else

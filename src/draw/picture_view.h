@@ -62,9 +62,14 @@ struct ap_pic_view {
 	const struct ap_pic_line *line;
 	uint32_t nframe;
 	const struct ap_pic_frame *frame; /* parents before children */
+	uint32_t nshell;
+	const char *const *shell; /* cells that have no frame: ap_pic_short_path() */
 	const uint32_t *box_of; /* [noperator] */
 	double total_s; /* operators and redistributions */
 };
+
+/* Copies of what a frame has: its own, and those of the frames around it; 1 of AP_NONE. */
+uint32_t ap_pic_copies(const struct ap_pic_view *v, uint32_t frame);
 
 /* Lays out a picture, in the scratch arena. Near-linear. */
 void ap_pic_view_make(struct ap_ctx *ctx, const struct ap_picture *pic, enum ap_pic_detail detail,

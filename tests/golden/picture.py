@@ -3,7 +3,7 @@
 """Usage: picture.py PROGRAM SOURCE_ROOT
 
 Pictures of plans: boxes and frames have room for their labels in a wide font even where they were laid out in a narrow
-one, or without any; they are small enough to be looked at; stages that are alike are drawn once; what changed since an
+one, or without any; none is taller than two screens; stages that are alike are drawn once; what changed since an
 older plan is marked.
 """
 import json
@@ -48,7 +48,7 @@ def laid_out(dot, font, fonts=True):
         if "bb" in o:
             box = [float(v) for v in o["bb"].split(",")]
             out[o["name"]] = (box[2] - box[0], box[3] - box[1], texts)
-        else:
+        elif "width" in o:
             out[o["name"]] = (72 * float(o["width"]), 72 * float(o["height"]), texts)
     box = [float(v) for v in doc["bb"].split(",")]
     return out, box[2] - box[0], box[3] - box[1]
@@ -69,7 +69,27 @@ def check_widths(name, dot):
             fail(name, "no texts")
 
 
+def check_size(name, width, height):
+    """Two screens at the size that text is read in."""
+    if height > 2200 or width > 3200:
+        fail(name, f"{width:.0f} by {height:.0f} points")
+
+
+def check_circles(name, dot):
+    """A line into another column leads to a circle, and goes on from one or more with the same number."""
+    number = dict(re.findall(r"\t(c\d+)\t\[[^\]]*label=(\d+)", dot))
+    ends, starts = {number[c] for c in re.findall(r"\tn\d+ -> (c\d+)\b", dot)}, [
+        number[c] for c in re.findall(r"\t(c\d+) -> n\d+\b", dot)]
+    if ends != set(starts) or len(number) != len(ends) + len(starts) or ends != {str(i + 1) for i in range(len(ends))}:
+        fail(name, "circles", sorted(ends), starts)
+    return len(ends)
+
+
 def main():
+    for model in sorted((ROOT / "models").glob("*.json")):
+        _, width, height = laid_out(draw(str(model)), WIDE)
+        check_size(model.stem, width, height)
+    circles = 0
     plans = {
         "mlp": ("search", "multiple_mix", "--device-num", "8", "--chip", "ascend910b"),
         "resnet": ("search", "resnet50", "--device-num", "8", "--chip", "ascend910b"),
@@ -77,15 +97,20 @@ def main():
                    "--micro-batches", "16", "--batch", "128", "--hybrid", "dp=2,tp=8,pp=8,sp=1"),
         "moe": ("evaluate", "mixtral_8x7b", "--device-num", "64", "--chip", "h200-141", "--executor", "generic",
                 "--micro-batches", "4", "--hybrid", "dp=16,tp=4"),
+        "experts": ("search", "mixtral_8x7b", "--device-num", "64", "--chip", "h200-141", "--micro-batches", "32",
+                    "--enable-parallel-optimizer"),
+        "gpt": ("search", "gpt3_13b", "--device-num", "64", "--chip", "ascend910b", "--micro-batches", "8",
+                "--enable-parallel-optimizer"),
+        "planned": ("plan", "gpt3_1.3b", "--device-num", "16", "--chip", "a100-80", "--executor", "megatron",
+                    "--hybrid", "tp=1,2", "--pipeline-stages", "2"),
     }
     for name, args in plans.items():
         run(*args, "--plan-out", f"{name}.json")
         dot = draw(f"{name}.json")
         check_widths(name, dot)
         _, width, height = laid_out(dot, WIDE)
-        # two screens; more for layers of many operators, and for stages
-        if height > {"mlp": 2000, "resnet": 3300, "stages": 4200, "moe": 7000}[name] or width > 2600:
-            fail(name, f"{width:.0f} by {height:.0f} points")
+        check_size(name, width, height)
+        circles += check_circles(name, dot)
         plan = json.loads(pathlib.Path(f"{name}.json").read_text())
         title = f"{plan['graph']['name']} on {plan['machine']['devices']} x {plan['machine']['chip']}: "
         if f"<B>{title}" not in dot:
@@ -93,6 +118,8 @@ def main():
         drawn = sum(int(n) for n in re.findall(r">(\d+) operators in \d+ boxes<", dot))
         if drawn != len(plan["operators"]):
             fail(name, drawn, "operators of", len(plan["operators"]))
+    if circles < 10:
+        fail("few circles", circles)
     dot = draw("stages.json")
     stages = re.findall(r"<B>(stage [^<(]*)", dot)
     if [s.strip() for s in stages] != ["stage 0", "stage 1 to stage 6, alike", "stage 7"]:
@@ -101,7 +128,7 @@ def main():
         fail("layers of other stages are drawn again")
     # hues: what the plan cuts is in the legend, nothing else
     for name, words in (("resnet", {"batch"}), ("stages", {"batch", "sequence", "heads", "hidden", "vocabulary"})):
-        legend = draw(f"{name}.json").split("legend\t")[1]
+        legend = draw(f"{name}.json").split("node [")[0]
         shown = {w for w in ("batch", "sequence", "heads", "hidden", "vocabulary", "expert") if f">{w} 8<" in legend}
         if shown != words:
             fail(name, "legend", shown)

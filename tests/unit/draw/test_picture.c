@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "draw/dot.h"
+#include "draw/picture_columns.h"
 #include "draw/picture_view.h"
 #include "emit_test.h"
 
@@ -235,7 +236,7 @@ static void make_cells(struct maker *m) /* a sum like a layer's comes before the
 			m->nodes.v[k].cell = ap_arena_printf(m->ctx->arena, "net.layers.%d", i);
 	}
 	for (uint32_t k = 0; k < 3; k++)
-		m->nodes.v[k].cell = "net.embed";
+		m->nodes.v[k].cell = "embed";
 }
 
 static void make_pair(struct maker *m)
@@ -282,7 +283,7 @@ static const struct made {
 } made[] = {
 	{make_layers, "1+3x40", 5},
 	{make_other_ends, "4+3x38", 10},
-	{make_towers, "20+3x5 1+3x6", 9},
+	{make_towers, "20+3x5 1+3x6", 7}, /* the layers are the same */
 	{make_turns, "2+2x9", 4},
 	{make_nested, "1+13x3 1+3x4in0", 5},
 	{make_masked, "2+2x10", 4},
@@ -468,7 +469,7 @@ START_TEST(frames_of_cells)
 	pic = finish(&m);
 	ap_pic_view_make(&ctx, &pic, AP_PIC_FOLD, &v);
 	ck_assert_uint_eq(v.nframe, 3);
-	ck_assert_str_eq(v.frame[0].label, "net.embed");
+	ck_assert_str_eq(v.frame[0].label, "embed");
 	ck_assert_str_eq(v.frame[1].label, "net.layers");
 	ck_assert_uint_eq(v.frame[1].operators, 18);
 	ck_assert_str_eq(v.frame[2].label, "x 6: 0 to 5");
@@ -614,6 +615,7 @@ START_TEST(thousands_that_differ)
 	add(&m, "begin");
 	for (uint32_t i = 1; i < 5000; i++) {
 		after(&m, i - 1, ap_arena_printf(ctx.arena, "key%u", (unsigned)i));
+		m.nodes.v[i].cut_in[AP_DIMENSION_BATCH] = i % 2 + 1;
 		read_input(&m, i, ap_arena_printf(ctx.arena, "x%u", (unsigned)i));
 	}
 	pic = finish(&m);
@@ -639,6 +641,145 @@ START_TEST(hundreds_of_inputs)
 	ck_assert_uint_eq(v.nnote, 9);
 	ck_assert_uint_eq(v.box[9].operators, 292);
 	free_ctx(&ctx);
+}
+END_TEST
+
+/* Neighbours that are cut alike, feed one another and take little are a box; what is redistributed, takes much or
+ * is cut otherwise stays one. */
+START_TEST(neighbours_alike_are_a_box)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct maker m = {.ctx = &ctx};
+	struct ap_pic_view v;
+	struct ap_picture pic;
+	uint32_t x = add(&m, "embed"), group = 0;
+
+	for (int i = 1; i < 60; i++) {
+		uint32_t from = x;
+
+		x = add(&m, ap_arena_printf(ctx.arena, "op %d", i));
+		move(&m, from, x, i == 30 ? "AllGather" : "");
+		m.nodes.v[x].cut_in[AP_DIMENSION_BATCH] = i < 40 ? 8 : 4;
+		m.nodes.v[x].time_s = i == 20 ? 1000 : i < 10 ? 100 : 0.1;
+		m.edges.v[m.edges.n - 1].time_s = 0;
+	}
+	pic = finish(&m);
+	ap_pic_view_make(&ctx, &pic, AP_PIC_FOLD, &v);
+	/* the ten that take most are boxes, as is the first, which is cut otherwise: then 10 to 19, 21 to 29, 30 to
+	 * 39 and 40 to 59 */
+	ck_assert_uint_eq(v.nbox, 11 + 4);
+	for (uint32_t b = 0; b < v.nbox; b++) {
+		static const uint32_t members[] = {10, 9, 10, 20};
+
+		if (v.box[b].kind == AP_BOX_GROUP)
+			ck_assert_uint_eq(v.box[b].nmember, members[group++]);
+	}
+	ck_assert_uint_eq(group, 4);
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* A layer cut otherwise than those that follow is told of by the number of its operators that differ. */
+START_TEST(a_layer_almost_as_others)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct maker m = {.ctx = &ctx};
+	struct ap_pic_view v;
+	struct ap_picture pic;
+	uint32_t x = add(&m, "embed"), found = 0;
+
+	for (int layer = 0; layer < 50; layer++)
+		for (int i = 0; i < 30; i++) {
+			x = after(&m, x, ap_arena_printf(ctx.arena, "op%d", i));
+			m.nodes.v[x].cell = ap_arena_printf(ctx.arena, "net.%d", layer);
+			m.nodes.v[x].cut_in[AP_DIMENSION_BATCH] = layer || i > 2 ? 8 : 4;
+			m.nodes.v[x].cut_in[AP_DIMENSION_HIDDEN] = i % 2 ? 2 : 1;
+			if (!layer && i <= 2)
+				m.nodes.v[x].key = ap_arena_printf(ctx.arena, "other%d", i);
+		}
+	pic = finish(&m);
+	ap_pic_view_make(&ctx, &pic, AP_PIC_FOLD, &v);
+	for (uint32_t b = 0; b < v.nbox; b++)
+		found += v.box[b].title && !strcmp(v.box[b].title,
+						   "net.0, 3 of 30 cut otherwise than in x 49: net.1 to net.49");
+	ck_assert_uint_eq(found, 1);
+	free_ctx(&ctx);
+}
+END_TEST
+
+static const struct ap_pic_size page = {2000, 1500}, endless = {1e9, 1e9};
+
+static struct ap_pic_columns columns_of(
+	struct ap_ctx *ctx, const struct ap_pic_view *v, const struct ap_pic_size *most)
+{
+	struct ap_pic_size *box = AP_NEW_N(ctx->scratch, struct ap_pic_size, v->nbox),
+			   *label = AP_NEW_N(ctx->scratch, struct ap_pic_size, v->nframe);
+	struct ap_pic_columns columns;
+
+	for (uint32_t i = 0; i < v->nbox; i++)
+		box[i] = (struct ap_pic_size){150, 60 + 7 * (i % 9)};
+	for (uint32_t i = 0; i < v->nframe; i++)
+		label[i] = (struct ap_pic_size){100, 13};
+	ap_pic_columns_make(ctx, v, box, label, most, &columns);
+	return columns;
+}
+
+START_TEST(a_long_chain_in_columns)
+{
+	struct ap_ctx ctx = new_ctx();
+	struct maker m = {.ctx = &ctx};
+	struct ap_pic_columns columns;
+	struct ap_pic_view v;
+	struct ap_picture pic;
+	uint32_t x = add(&m, "begin"), loose = 0;
+
+	for (int i = 1; i < 60; i++)
+		x = after(&m, x, ap_arena_printf(ctx.arena, "op %d", i));
+	pic = finish(&m);
+	ap_pic_view_make(&ctx, &pic, AP_PIC_FULL, &v);
+	columns = columns_of(&ctx, &v, &endless);
+	ck_assert_uint_eq(columns.ncut, 0);
+	ck_assert_double_gt(columns.height, 60 * 100);
+	columns = columns_of(&ctx, &v, &page);
+	ck_assert_uint_ge(columns.ncut, 3); /* columns of at most 1500 points */
+	ck_assert_double_lt(columns.height, 1.1 * page.height);
+	ck_assert_double_lt(columns.width, page.width);
+	for (uint32_t i = 0; i < v.nline; i++)
+		loose += columns.loose[i];
+	ck_assert_uint_eq(loose, columns.ncut);
+	free_ctx(&ctx);
+}
+END_TEST
+
+/* Columns make a picture no taller, and only lines between boxes are loose. */
+START_TEST(random_columns)
+{
+	uint64_t random = seed_of_run();
+	uint32_t several = 0;
+
+	for (int i = 0; i < 100; i++) {
+		struct ap_ctx ctx = new_ctx();
+		struct maker m = {.ctx = &ctx};
+		struct ap_pic_columns whole, columns;
+		struct ap_picture pic;
+		struct ap_pic_view v;
+
+		make_random(&m, &random);
+		pic = finish(&m);
+		ap_pic_view_make(&ctx, &pic, AP_PIC_FOLD, &v);
+		whole = columns_of(&ctx, &v, &endless);
+		columns = columns_of(&ctx, &v, &page);
+		ck_assert_uint_eq(whole.ncut, 0);
+		ck_assert_double_le(columns.height, whole.height);
+		ck_assert(columns.ncut || columns.height == whole.height);
+		several += columns.ncut > 0;
+		for (uint32_t k = 0; k < v.nline; k++)
+			ck_assert(!columns.loose[k] ||
+				(columns.ncut && v.box[v.line[k].from].kind != AP_BOX_NOTE &&
+					v.line[k].from != v.line[k].to));
+		free_ctx(&ctx);
+	}
+	ck_assert_uint_ge(several, 20);
 }
 END_TEST
 
