@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "ckpt/ckpt_file.h"
 #include "ckpt/ckpt_match.h"
+#include "diff/diff_write.h"
 #include "draw/picture.h"
 #include "graph/graph.h"
 #include "hw/rank_table.h"
@@ -360,8 +361,13 @@ static enum ap_status write_report(struct ap_writing *to, const struct ap_known 
 	struct ap_str page;
 
 	AP_TRY(read_page(to, file, &plan));
-	if (old)
+	if (old) {
+		struct ap_diff d;
+
 		AP_TRY(read_page(to, old, &before));
+		ap_diff_make(to->ctx, before.figures.saved, plan.figures.saved, &d);
+		plan.change = ap_diff_message(to->ctx, &d);
+	}
 	ap_ctx_phase(to->ctx, "writing the report");
 	ap_str_init(&page, to->ctx->arena);
 	ap_html_write(to->ctx, &plan, old ? &before : NULL, &page);

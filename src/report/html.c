@@ -28,7 +28,7 @@ enum {
 	MOST_LAYER_ROWS = 48, /* operators of the picture */
 	MOST_DOMINATES = 10,
 	MOST_COLLECTIVES = 14,
-	MOST_CHANGES = 40,
+	MOST_CHANGES = 16,
 	TABLE_BYTES = 700000 /* of the table of operators */
 };
 
@@ -195,10 +195,105 @@ static void write_baseline(struct ap_ctx *ctx, const struct ap_figures *f, struc
 		add_name(ctx, out, ap_figures_text(best, "name"));
 		ap_str_add(out, ", the fastest of the usual plans that fit.");
 	} else if (list && ap_jv_first(list)) {
-		ap_str_add(out, " None of the usual plans fits the memory or the network: ");
-		add_name(ctx, out, ap_figures_text(ap_jv_first(list), "name"));
-		ap_str_add(out, " does not.");
+		uint32_t n = 0;
+
+		for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v))
+			n++;
+		if (n > 1)
+			ap_str_addf(out,
+				" None of the %" PRIu32 " usual plans fits the memory or the network.", n);
+		if (n == 1) {
+			ap_str_add(out, " The usual plan, ");
+			add_name(ctx, out, ap_figures_text(ap_jv_first(list), "name"));
+			ap_str_add(out, ", does not fit.");
+		}
 	}
+}
+
+/* "69.0 billion", "665089" */
+static void add_count(struct ap_str *out, int64_t n)
+{
+	static const struct {
+		double size;
+		const char *name;
+	} units[] = {{1e12, " trillion"}, {1e9, " billion"}, {1e6, " million"}};
+
+	for (size_t i = 0; i < AP_COUNT(units); i++)
+		if ((double)n >= units[i].size) {
+			add_number(out, (double)n / units[i].size);
+			ap_str_add(out, units[i].name);
+			return;
+		}
+	ap_str_addf(out, "%" PRId64, n);
+}
+
+/* What is recomputed: kinds with the number of their layers, or operators that the graph says. */
+static void write_recomputed(struct ap_ctx *ctx, const struct ap_figures *f, struct ap_str *out)
+{
+	const struct ap_jv *r = ap_figures_section(f, "recompute"), *kind = r ? ap_jv_get(r, "kinds") : NULL,
+			   *counts = r ? ap_jv_get(r, "counts") : NULL;
+	const struct ap_jv *operators = ap_figures_section(f, "operators");
+	const char *words = "; recomputed: ";
+	int64_t n = 0;
+
+	kind = kind ? ap_jv_first(kind) : NULL;
+	counts = counts ? ap_jv_first(counts) : NULL;
+	for (; kind && counts; kind = ap_jv_next(kind), counts = ap_jv_next(counts)) {
+		int64_t layers = 0;
+
+		for (const struct ap_jv *v = ap_jv_first(counts); v; v = ap_jv_next(v)) {
+			int64_t one;
+
+			layers += ap_jv_type(v) == AP_JNUMBER && ap_jv_int(f->doc, v, &one) ? one : 0;
+		}
+		if (!layers)
+			continue;
+		ap_str_add(out, words);
+		add_name(ctx, out, ap_jv_str(kind));
+		ap_str_addf(out, " in %" PRId64 " layer%s", layers, layers == 1 ? "" : "s");
+		words = ", ";
+		n++;
+	}
+	if (n)
+		return;
+	for (const struct ap_jv *v = operators ? ap_jv_first(operators) : NULL; v; v = ap_jv_next(v)) {
+		const struct ap_jv *again = ap_jv_get(v, "recompute");
+
+		n += again && ap_jv_type(again) == AP_JBOOL && ap_jv_bool(again);
+	}
+	if (n)
+		ap_str_addf(out, "; %" PRId64 " operator%s recomputed", n, n == 1 ? " is" : "s are");
+	else
+		ap_str_add(out, "; nothing is recomputed");
+}
+
+/* What is planned, and for what. */
+static void write_given(struct ap_ctx *ctx, const struct ap_figures *f, struct ap_str *out)
+{
+	const struct ap_jv *parameters = ap_figures_section(f, "parameters");
+	const char *executor = ap_figures_text(ap_figures_section(f, "settings"), "executor");
+	int64_t shards = 1;
+
+	for (const struct ap_jv *v = parameters ? ap_jv_first(parameters) : NULL; v; v = ap_jv_next(v)) {
+		int64_t n = ap_figures_integer(f, v, "optimizer_shards");
+
+		shards = n > shards ? n : shards;
+	}
+	ap_str_add(out, "<p class=\"lead\">");
+	add_count(out, f->parameters);
+	ap_str_addf(out, " parameters, %" PRId64 " device%s in %" PRId64 " server%s", f->devices,
+		f->devices == 1 ? "" : "s", f->servers, f->servers == 1 ? "" : "s");
+	if (f->micro_batches > 1 && f->batch > 0)
+		ap_str_addf(out, ", %" PRId64 " samples in %" PRId64 " micro-batches", f->batch,
+			f->micro_batches);
+	if (*executor) {
+		ap_str_add(out, ", executor ");
+		add_name(ctx, out, executor);
+	}
+	write_recomputed(ctx, f, out);
+	if (shards > 1)
+		ap_str_addf(out, "; optimizer states are sharded over up to %" PRId64 " devices", shards);
+	ap_str_add(out, ".</p>\n");
 }
 
 static void write_lead(struct ap_ctx *ctx, const struct ap_html_plan *plan, struct ap_str *out)
@@ -223,6 +318,7 @@ static void write_lead(struct ap_ctx *ctx, const struct ap_html_plan *plan, stru
 		ap_str_add(out, ".</span>");
 	}
 	ap_str_add(out, "</p>\n");
+	write_given(ctx, f, out);
 	if (f->ahead) {
 		ap_str_add(out, "<p class=\"lead\">Decided: <code>");
 		add_name(ctx, out, ap_figures_text(ap_figures_section(f, "joint"), "decided"));
@@ -242,9 +338,9 @@ static void write_bound(const struct ap_figures *f, struct ap_str *out)
 	ap_str_add(out, "step; no plan is under ");
 	add_seconds(out, bound_s);
 	if (f->step_s > bound_s * 1.0005) {
-		ap_str_add(out, ", ");
+		ap_str_add(out, ": this one takes at most ");
 		ap_summary_percent(out, f->step_s - bound_s, bound_s);
-		ap_str_add(out, " less");
+		ap_str_add(out, " more");
 	}
 }
 
@@ -267,11 +363,13 @@ static void write_error(struct ap_ctx *ctx, const struct ap_figures *f, struct a
 	ap_str_add(out, "</span></div>");
 }
 
-static void write_figures(struct ap_ctx *ctx, const struct ap_html_plan *plan, struct ap_str *out)
+/* The first lines, and what matters most in figures. */
+static void write_top(struct ap_ctx *ctx, const struct ap_html_plan *plan, struct ap_str *out)
 {
 	const struct ap_figures *f = &plan->figures;
 	double mfu = ap_figures_number(ap_figures_section(f, "joint"), "mfu");
 
+	write_lead(ctx, plan, out);
 	ap_str_add(out, "<div class=\"kpi\"><div><b>");
 	add_seconds(out, f->step_s);
 	ap_str_add(out, "</b><span>");
@@ -346,7 +444,7 @@ static void write_step(struct ap_ctx *ctx, const struct ap_html_plan *plan, stru
 
 /* Classes and names of the kinds of memory, in the order of ap_memory_kind(). */
 static const char *const memory_class[AP_MEMORY_KINDS] = {
-	"b1", "b1", "b2", "b3", "b4", "bw", "b6", "b5", "b5"};
+	"b1", "b7", "b2", "b3", "b4", "bw", "b6", "b5", "b8"};
 
 /* Stages [first, end) that are a card; memory: they must hold the same, too. */
 static uint32_t end_of_stages(const struct ap_figures *f, uint32_t first, bool memory)
@@ -456,6 +554,68 @@ static void write_memory_key(const struct ap_figures *f, struct ap_str *out)
 	ap_str_add(out, "<span><i class=\"lim\"></i>usable</span></div>\n");
 }
 
+/* Kinds that grow with the samples of a micro-batch. */
+static int64_t samples_bytes(const struct ap_figures_stage *s)
+{
+	const struct ap_memory none = {0};
+	int64_t bytes = 0;
+
+	for (int k = 0; k < AP_MEMORY_KINDS; k++) {
+		const char *key = ap_memory_kind(&none, k).key;
+
+		if (!strcmp(key, "activations_bytes") || !strcmp(key, "recompute_bytes") ||
+			!strcmp(key, "temporary_bytes"))
+			bytes += s->kind_bytes[k];
+	}
+	return bytes;
+}
+
+/* What fills the fullest stage, and what would not fit with twice the samples. */
+static void write_room(const struct ap_figures *f, struct ap_str *out)
+{
+	const struct ap_figures_stage *s = &f->stage[f->fullest];
+	const struct ap_memory none = {0};
+	int64_t least_bytes = INT64_MAX;
+	uint32_t first = 0, n = 0;
+	int most = 0;
+
+	for (int k = 1; k < AP_MEMORY_KINDS; k++)
+		most = s->kind_bytes[k] > s->kind_bytes[most] ? k : most;
+	ap_str_add(out, "<p class=\"m\" style=\"margin-top:6px;font-size:13px\">");
+	if (f->nstage > 1)
+		ap_str_addf(out, "Stage %" PRIu32 " is the fullest, most of it %s: ", f->fullest,
+			ap_memory_kind(&none, most).label);
+	else
+		ap_str_addf(out, "Most of it is %s: ", ap_memory_kind(&none, most).label);
+	add_bytes(out, s->kind_bytes[most]);
+	ap_str_add(out, ".");
+	for (uint32_t i = 0; i < f->nstage; i++) {
+		int64_t left_bytes =
+			f->capacity_bytes - f->stage[i].total_bytes - samples_bytes(&f->stage[i]);
+
+		n += left_bytes < 0;
+		if (left_bytes < least_bytes) {
+			least_bytes = left_bytes;
+			first = i;
+		}
+	}
+	if (f->capacity_bytes > 0 && s->total_bytes <= f->capacity_bytes) {
+		ap_str_addf(out,
+			" Twice the samples in %s would about double activations and temporary memory: ",
+			f->micro_batches > 1 ? "a micro-batch" : "the batch");
+		if (n && f->nstage > 1)
+			ap_str_addf(out,
+				"%" PRIu32 " of %" PRIu32 " stages would not fit; stage %" PRIu32
+				" lacks most, ",
+				n, f->nstage, first);
+		else
+			ap_str_add(out, n ? "they would not fit, and lack " : "they would fit, and leave ");
+		add_bytes(out, n ? -least_bytes : least_bytes);
+		ap_str_addc(out, '.');
+	}
+	ap_str_add(out, "</p>\n");
+}
+
 static void write_stages(struct ap_ctx *ctx, const struct ap_html_plan *plan, struct ap_str *out)
 {
 	const struct ap_figures *f = &plan->figures;
@@ -469,6 +629,7 @@ static void write_stages(struct ap_ctx *ctx, const struct ap_html_plan *plan, st
 	}
 	ap_str_add(out, "</div>");
 	write_memory_key(f, out);
+	write_room(f, out);
 }
 
 /* ---- the schedule ---- */
@@ -863,6 +1024,37 @@ static const char *place_of(const struct layer *l, const struct ap_pic_node *nod
 	return node->cell[len] ? node->cell + len + (len > 0) : ap_short_name(node->name);
 }
 
+/* "4 operators: Cast 2, RmsNorm, Reshape", of a copy of what is drawn; copies: of that. */
+static void add_types(struct ap_ctx *ctx, const struct ap_pic_view *v, const struct ap_pic_box *box,
+	uint32_t copies, struct ap_str *out)
+{
+	uint32_t named = 0;
+
+	if (box->operators > box->nmember * copies)
+		ap_str_addf(out, "%" PRIu32 " x ", box->operators / box->nmember / copies);
+	ap_str_addf(out, "%" PRIu32 " operators: ", box->nmember);
+	for (uint32_t i = 0; i < box->nmember && named <= 4; i++) {
+		const char *type = v->pic->node[box->member[i]].type;
+		uint32_t same = 0, before = 0;
+
+		for (uint32_t j = 0; j < box->nmember; j++)
+			if (!strcmp(v->pic->node[box->member[j]].type, type)) {
+				same++;
+				before += j < i;
+			}
+		if (before)
+			continue;
+		if (named++ == 4) {
+			ap_str_add(out, ", more");
+			break;
+		}
+		ap_str_add(out, named > 1 ? ", " : "");
+		add_html(out, ap_diag_name(ctx->diag, type));
+		if (same > 1)
+			ap_str_addf(out, " %" PRIu32, same);
+	}
+}
+
 static void write_box(
 	struct ap_ctx *ctx, const struct layer *l, const struct ap_pic_box *box, struct ap_str *out)
 {
@@ -871,7 +1063,7 @@ static void write_box(
 
 	ap_str_add(out, "<div class=\"t\"><div class=\"h\"><span><b>");
 	if (box->kind == AP_BOX_GROUP)
-		ap_str_addf(out, "%" PRIu32 " operators", box->nmember);
+		add_types(ctx, l->v, box, ap_pic_copies(l->v, l->frame), out);
 	for (uint32_t i = 0; i < box->nmember && box->kind != AP_BOX_GROUP; i++) {
 		if (i == 4) {
 			ap_str_addf(out, ", %" PRIu32 " more", box->nmember - i);
@@ -908,19 +1100,24 @@ static void write_box(
 		ap_str_add(out, " in</span>");
 	}
 	add_chips(out, parts);
-	for (uint32_t i = 0; i < box->nmember; i++) {
+	if (box->kind == AP_BOX_GROUP && box->ncomm) {
+		uint32_t n = box->ncomm / ap_pic_copies(l->v, l->frame);
+
+		ap_str_addf(out, "<small>%" PRIu32 " collective%s</small>", n, n == 1 ? "" : "s");
+	}
+	for (uint32_t i = 0, n = 0; i < box->nmember && box->kind != AP_BOX_GROUP; i++) {
 		const char *comms = l->v->pic->node[box->member[i]].comms;
 
 		if (!*comms)
 			continue;
-		ap_str_add(out, "<small>");
+		ap_str_add(out, n++ ? "<small>; " : "<small>");
 		for (const char *c = comms; *c; c++) {
 			if (*c == '\n')
 				ap_str_add(out, "; ");
 			else
 				ap_str_addc(out, *c);
 		}
-		ap_str_add(out, "</small> ");
+		ap_str_add(out, "</small>");
 	}
 	ap_str_add(out, "</div>");
 }
@@ -985,8 +1182,8 @@ static void write_layer(struct ap_ctx *ctx, const struct ap_html_plan *plan, str
 
 static void write_share(struct ap_str *out, const char *class, double part, double whole, double most)
 {
-	ap_str_addf(out, "<td class=\"l\"><span class=\"hbar %s\" style=\"width:", class);
-	add_tenths(out, most > 0 ? 60 * part / most : 0);
+	ap_str_addf(out, "<td class=\"l nw\"><span class=\"hbar %s\" style=\"width:", class);
+	add_tenths(out, most > 0 ? 45 * part / most : 0);
 	ap_str_add(out, "%\"></span> ");
 	ap_summary_percent(out, part, whole);
 	ap_str_add(out, "</td>");
@@ -997,6 +1194,7 @@ static void write_classes(struct ap_ctx *ctx, const struct ap_html_plan *plan, s
 	const struct ap_figures *f = &plan->figures;
 
 	(void)ctx;
+	begin_scroll(out, "kernels by class");
 	ap_str_add(out,
 		"<table><thead><tr><th class=\"l\">kernels</th><th>operators</th><th>time</th>"
 		"<th class=\"l\" style=\"width:45%\">share</th></tr></thead><tbody>");
@@ -1010,7 +1208,7 @@ static void write_classes(struct ap_ctx *ctx, const struct ap_html_plan *plan, s
 		write_share(out, "b1", c->time_s, f->kernels_s, f->class[0].time_s);
 		ap_str_add(out, "</tr>");
 	}
-	ap_str_add(out, "</tbody></table>\n");
+	ap_str_add(out, "</tbody></table></div>\n");
 }
 
 /* Time and bytes on each level of the machine. */
@@ -1019,6 +1217,7 @@ static void write_levels(struct ap_ctx *ctx, const struct ap_html_plan *plan, st
 	const struct ap_figures *f = &plan->figures;
 	const struct ap_jv *levels = ap_jv_get(ap_figures_section(f, "machine"), "levels");
 
+	begin_scroll(out, "links of the machine");
 	ap_str_add(out,
 		"<table><thead><tr><th class=\"l\">links</th><th>among</th><th>rated</th><th>bytes</th>"
 		"<th>time</th><th class=\"l\" style=\"width:30%\">share</th></tr></thead><tbody>");
@@ -1044,7 +1243,7 @@ static void write_levels(struct ap_ctx *ctx, const struct ap_html_plan *plan, st
 		write_share(out, "b4", time_s, f->collectives_s, f->collectives_s);
 		ap_str_add(out, "</tr>");
 	}
-	ap_str_add(out, "</tbody></table>\n");
+	ap_str_add(out, "</tbody></table></div>\n");
 }
 
 static void write_collectives(struct ap_ctx *ctx, const struct ap_html_plan *plan, struct ap_str *out)
@@ -1125,10 +1324,12 @@ static void write_memory(struct ap_ctx *ctx, const struct ap_html_plan *plan, st
 		const struct ap_figures_stage *stage = &f->stage[s];
 
 		end = end_of_stages(f, s, exact);
-		ap_str_addf(out,
-			end - s > 1 ? "<tr><td class=\"l\">%" PRIu32 " to %" PRIu32 "</td>"
-				    : "<tr><td class=\"l\">%" PRIu32 "</td>",
-			s, end - 1);
+		ap_str_add(out, "<tr><td class=\"l\">");
+		if (f->nstage == 1)
+			ap_str_add(out, "all devices");
+		else
+			ap_str_addf(out, end - s > 1 ? "%" PRIu32 " to %" PRIu32 : "%" PRIu32, s, end - 1);
+		ap_str_add(out, "</td>");
 		for (int k = 0; k < AP_MEMORY_KINDS; k++)
 			if (used[k]) {
 				ap_str_add(out, "<td class=\"nw\">");
@@ -1494,6 +1695,11 @@ static void write_changes(struct ap_ctx *ctx, const struct pair *pair, struct ap
 	}
 	if (nfold)
 		qsort(change, nfold, sizeof *change, by_change);
+	if (pair->plan->change) {
+		ap_str_add(out, "<p><b>");
+		add_name(ctx, out, pair->plan->change);
+		ap_str_add(out, ".</b></p>\n");
+	}
 	ap_str_addf(
 		out, "<p>%zu of %" PRIu32 " operators are cut otherwise or run elsewhere", items.n, same);
 	if (added || gone)
@@ -1649,8 +1855,7 @@ void ap_html_write(struct ap_ctx *ctx, const struct ap_html_plan *plan, const st
 	ap_str_add(out, "</h1>\n");
 	if (old)
 		write_verdict(&pair, out);
-	write_both(ctx, &pair, write_lead, out);
-	write_both(ctx, &pair, write_figures, out);
+	write_both(ctx, &pair, write_top, out);
 	ap_str_add(out, "<nav aria-label=\"sections\">");
 	if (old)
 		ap_str_add(out, "<a href=\"#changes\">What changed</a>");
@@ -1675,7 +1880,8 @@ void ap_html_write(struct ap_ctx *ctx, const struct ap_html_plan *plan, const st
 		"the plan "
 		"file's. <code>autopar-plan show</code> prints the plan as text, <code>autopar-plan diff "
 		"OLD NEW</code> "
-		"what changed.</p></footer>\n<script>\n");
+		"what changed, <code>autopar-plan explain PLAN NAME</code> why an operator is "
+		"cut so, and what else it could be.</p></footer>\n<script>\n");
 	ap_str_add(out, ap_builtin_report[1].text);
 	ap_str_add(out, "</script>\n</body>\n</html>\n");
 	ap_arena_release(ctx->scratch, mark);

@@ -12,6 +12,7 @@ struct ap_html_plan {
 	const char *file; /* base name, for display */
 	struct ap_figures figures;
 	const struct ap_picture *picture;
+	const char *change; /* in words, what changed since the old plan; NULL: nothing, or there is none */
 };
 
 /* Writes the page of a plan onto *out; old: a plan to put beside it, or NULL. Names are escaped, and cut

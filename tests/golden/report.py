@@ -124,10 +124,28 @@ def compare(root, plan):
         fail(name, "stages", seen)
     kinds = [th.text() for th in next(root.id("memory").all("thead")).all("th")]
     for row in rows(root.id("memory")):
-        memory = p["memory"][int(re.match(r"\d+", row[0])[0])]
+        memory = p["memory"][int((re.match(r"\d+", row[0]) or ["0"])[0])]
         for kind, shown in zip(kinds[1:-3], row[1:]):
             if shown != gib(memory[kind + "_bytes"]):
                 fail(name, "memory", kind, shown, memory[kind + "_bytes"])
+    # what is recomputed, and whether twice the samples would fit
+    lead = next(root.all("header")).text()
+    recomputed = plan.get("recompute")
+    for kind, counts in zip(recomputed["kinds"], recomputed["counts"]) if recomputed else ():
+        if sum(counts) and f"{kind} in {sum(counts)} layer" not in lead:
+            fail(name, "recomputed", kind, counts)
+    if not recomputed and not any(o["recompute"] for o in plan["operators"]) and "nothing is recomputed" not in lead:
+        fail(name, "recomputed?")
+    shards = max(q["optimizer_shards"] for q in plan["parameters"])
+    if (f"optimizer states are sharded over up to {shards} devices" in lead) != (shards > 1):
+        fail(name, "optimizer shards", shards)
+    left = [plan["machine"]["capacity_bytes"] - m["total_bytes"] - m["activations_bytes"] - m["recompute_bytes"] -
+            m["temporary_bytes"] for m in p["memory"]]
+    short, text = sum(v < 0 for v in left), root.id("stages").text()
+    words = "would fit, and leave" if not short else f"{short} of {len(left)} stages would not fit; stage" \
+        if len(left) > 1 else "would not fit, and lack"
+    if total <= plan["machine"]["capacity_bytes"] and (words not in text or gib(abs(min(left))) not in text):
+        fail(name, "room", words, min(left), text[-300:])
     # kernels by class are all kernels
     want = sum(o["cost"]["forward_s"] + o["cost"]["backward_s"] + o["cost"]["optimizer_s"] for o in plan["operators"])
     got = sum(number(row[2]) for row in rows(root.id("time")) if len(row) == 4)
@@ -172,6 +190,9 @@ def plans():
                    "--micro-batches", "16", "--hybrid", "dp=2,tp=4,pp=4,sp=1")
     yield "dealt", ("search", "gpt3_1.3b", "--device-num", "16", "--chip", "ascend910b", "--micro-batches", "2",
                     "--batch", "32", "--enable-parallel-optimizer", "--optimizer-level", "level2")
+    yield "full", ("evaluate", "gpt3_1.3b", "--device-num", "32", "--chip", "a100-80", "--executor", "megatron",
+                   "--micro-batches", "16", "--hybrid", "dp=2,tp=4,pp=4,sp=1", "--batch", "1024", "--recompute",
+                   "selective")
     yield "planned", ("plan", "gpt3_1.3b", "--device-num", "8", "--chip", "a100-80", "--executor", "megatron",
                       "--hybrid", "tp=1,2", "--pipeline-stages", "1")
 
@@ -229,7 +250,8 @@ def main():
     changed = sum(a["in_strategy"] != b["in_strategy"] or a["out_strategy"] != b["out_strategy"]
                   for a, b in zip(old["operators"], new["operators"]))
     section = root.id("changes")
-    if not section.text().split("changed", 1)[1].strip().startswith(f"{changed} of {len(new['operators'])} "):
+    if f"\n{changed} of {len(new['operators'])} operators are cut otherwise" not in section.text() or \
+            not re.search(r"products: hidden over \d instead of .*; step -", section.text()):
         fail("changes", section.text()[:100], changed)
     if sum(int(row[0]) for row in rows(section)) != changed:
         fail("changed operators")

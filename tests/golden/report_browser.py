@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: report_browser.py PROGRAM SOURCE_ROOT [FOLDER]
 
-Reports in Chromium, through chromedriver, at 400 and 1280 pixels, light and dark: no text lies over another or runs
+Reports in Chromium, through chromedriver, at 400 and 1280 pixels, light and dark, and on paper: no text lies over another or runs
 out of the page, nothing is on the console and nothing is fetched, what can be operated is reached by Tab, and the
 search finds. With FOLDER, screenshots are left there.
 """
@@ -186,8 +186,37 @@ def look(driver, name, width, dark):
             fail(where, "fetches", url)
 
 
+def on_paper(driver, name):
+    """All of it has room between the margins of A4."""
+    driver.cdp("Emulation.setEmulatedMedia", media="print")
+    driver.call("POST", "/url", {"url": pathlib.Path(f"{name}.html").resolve().as_uri()})
+    driver.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for fault in driver.script(OVERLAPS):
+        fail(name, "on paper:", fault)
+
+
+def odd():
+    """A network whose names are from right to left, made of combining characters, empty, long without a blank."""
+    names = ["\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd", "\u0645\u0631\u062d\u0628\u0627", "e" + "\u0301" * 40,
+             "Z\u0351\u036b\u0343" * 20, "\U0001F468\u200d\U0001F469\u200d\U0001F467", "\u202eevil\u202c", "W" * 300,
+             "\u4e2d" * 120, ""]
+    graph = json.loads((ROOT / "models" / "multiple_mix.json").read_text())
+    graph.pop("cells", None)
+    graph["name"] = names[0]
+    for i, node in enumerate(graph["operators"]):
+        node["name"], node["cell"] = f"{names[i % len(names)]}{i}", names[i // 3 % len(names)]
+    pathlib.Path("odd.graph.json").write_text(json.dumps(graph))
+    return plan("odd", "search", "odd.graph.json", "--device-num", "8", "--chip", "ascend910b")
+
+
 def main():
     names = [
+        odd(),
+        plan("one", "search", "gpt3_1.3b", "--device-num", "1", "--chip", "h200-141", "--batch", "8"),
+        plan("stages", "evaluate", "gpt3_175b", "--device-num", "512", "--chip", "h100-80", "--executor", "megatron",
+             "--micro-batches", "128", "--hybrid", "dp=1,tp=8,pp=64,sp=1"),
+        plan("segments", "evaluate", "gpt3_175b", "--device-num", "48", "--chip", "h100-80", "--executor", "megatron",
+             "--micro-batches", "96", "--hybrid", "dp=1,tp=8,pp=6,sp=1", "--pipeline-segments", "16"),
         plan("mlp", "search", "multiple_mix", "--device-num", "8", "--chip", "ascend910b"),
         plan("resnet", "search", "resnet50", "--device-num", "8", "--chip", "ascend910b"),
         plan("gpt13", "search", "gpt3_13b", "--device-num", "64", "--chip", "ascend910b", "--micro-batches", "8",
@@ -210,6 +239,12 @@ def main():
                 look(driver, name, width, dark)
         finally:
             driver.end()
+    driver = Driver(718, False)
+    try:
+        for name in names + ["both"]:
+            on_paper(driver, name)
+    finally:
+        driver.end()
 
 
 with tempfile.TemporaryDirectory() as scratch:
