@@ -172,12 +172,14 @@ enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *
 	struct machines m = {0};
 	const char **why;
 	size_t best, fastest;
+	const struct ap_old_decision *old;
 
+	AP_TRY(ap_old_decision_read(ctx, set, &old));
 	AP_TRY(list_cases(ctx, set, src, tables, &m));
 	d = AP_NEW_N(ctx->arena, struct ap_decision, m.n);
 	why = AP_NEW_N(ctx->arena, const char *, m.n);
 	best = fastest = m.n;
-	*out = (struct ap_decided){m.n, m.set, m.src, d, m.price, why, m.n};
+	*out = (struct ap_decided){m.n, m.set, m.src, d, m.price, why, m.n, old, NULL};
 	for (size_t i = 0; i < m.n; i++) {
 		struct ap_ctx own = m.n > 1 ? ap_diag_apart(ctx) : *ctx;
 		enum ap_status st;
@@ -494,22 +496,37 @@ static struct ap_plan_joint *tell(struct ap_ctx *ctx, const struct ap_decided *a
 	return out;
 }
 
-struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, const struct ap_decided *all, bool cuts,
+/* Holds the old plan against what is taken, and gives that up for it if it is near enough. */
+static void hold_old(struct ap_ctx *ctx, struct ap_decided *all, bool cuts, struct ap_settings *out,
+	unsigned *use, double *cuts_s, uint32_t *trial)
+{
+	struct ap_decision *d = ap_arena_memdup(ctx->arena, all->decision, all->n * sizeof *d);
+	const struct ap_old_decision_rivals rivals = {&all->set[all->taken], &all->src[all->taken], cuts,
+		&d[all->taken], out, use, cuts_s, trial};
+
+	all->kept = ap_old_decision_hold(ctx, all->old, &rivals);
+	all->decision = d;
+}
+
+struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, struct ap_decided *all, bool cuts,
 	struct ap_settings *out, unsigned *use)
 {
 	const struct ap_decision *decision = &all->decision[all->taken];
 	const struct ap_settings *set = &all->set[all->taken];
 	struct ap_plan_joint *told;
-	uint32_t trial;
-	double step_s;
+	uint32_t trial = decision->best;
+	double cuts_s = 0;
 
 	*use = AP_FOR_evaluate;
 	ap_points_settings(ctx, set, &decision->space, &decision->trial[decision->best].point, out);
-	told = tell(ctx, all);
-	if (cuts && ap_operator_cuts_search(ctx, set, &all->src[all->taken], decision, out, &step_s,
-			&trial)) {
+	if (cuts && ap_operator_cuts_search(ctx, set, &all->src[all->taken], decision, out, &cuts_s, &trial))
 		*use = AP_FOR_search;
-		told->cuts_s = step_s;
+	if (all->old)
+		hold_old(ctx, all, cuts, out, use, &cuts_s, &trial);
+	told = tell(ctx, all);
+	if (cuts_s > 0) {
+		decision = &all->decision[all->taken];
+		told->cuts_s = cuts_s;
 		told->decided = ap_points_words(ctx, &decision->space, &decision->trial[trial].point);
 	}
 	return told;
@@ -689,7 +706,7 @@ static void look_beyond(struct ap_ctx *ctx, const struct ap_decided *all, double
 }
 
 void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const struct ap_inputs *in,
-	const struct ap_plan *plan, struct ap_plan_joint *told)
+	struct ap_plan *plan, struct ap_plan_joint *told)
 {
 	const struct ap_decision *d = &all->decision[all->taken];
 	const struct ap_graph_work work = ap_graph_work(in->loaded);
@@ -702,6 +719,8 @@ void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const s
 	if (peak > 0 && work.trained == in->loaded->parameters && plan->prediction.step_time_s > 0)
 		told->mfu = passes * work.products_flop / peak / plan->prediction.step_time_s;
 	told->peak = ap_dtype_name(type);
+	if (all->kept)
+		ap_old_decision_finish(ctx, all->old, all->kept, plan);
 	look_beyond(ctx, all, plan->prediction.step_time_s, &told->free);
 	if (all->set[all->taken].unequal_stages)
 		ap_unequal_look(ctx, d, plan->prediction.step_time_s, &told->unequal);
@@ -713,16 +732,18 @@ void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, stru
 	const struct ap_decision *j = &all->decision[all->taken];
 	const struct ap_settings *set = &all->set[all->taken];
 	uint32_t *at = AP_NEW_N(ctx->scratch, uint32_t, set->top), n = fastest(j, set->top, at);
-	uint32_t first = told->cuts_s > 0 ? 0 : 1; /* of at, that is another plan than the run's */
 
 	*out = (struct ap_shortlist){.dir = ap_shortlist_folder(ctx, set, 0), .n = 1};
 	out->row = AP_NEW_N(ctx->arena, struct ap_shortlist_row, set->top);
 	out->row[0] = (struct ap_shortlist_row){.decided = told->decided,
 		.step_s = told->cuts_s > 0 ? told->cuts_s : told->step_s};
-	for (uint32_t k = first; k < n && out->n < set->top; k++) {
+	for (uint32_t k = 0; k < n && out->n < set->top; k++) {
 		const struct ap_decision_trial *t = &j->trial[at[k]];
-		struct ap_settings *o = AP_NEW(ctx->arena, struct ap_settings);
+		struct ap_settings *o;
 
+		if (!(told->cuts_s > 0) && at[k] == j->best)
+			continue; /* the run's */
+		o = AP_NEW(ctx->arena, struct ap_settings);
 		ap_points_settings(ctx, set, &j->space, &t->point, o);
 		out->row[out->n++] = (struct ap_shortlist_row){o, ap_points_words(ctx, &j->space, &t->point),
 			t->step_s, t->memory_bytes};

@@ -4,6 +4,7 @@
 #define AP_API_DECIDED_H
 
 #include "api/decide.h"
+#include "api/old_decision.h"
 #include "api/shortlist.h"
 
 /* Decisions for several machines: numbers of devices or rank tables, times chips. */
@@ -15,6 +16,8 @@ struct ap_decided {
 	const double *price; /* [n] of a device, by the hour; 0: not given */
 	const char *const *why; /* [n] nothing fits; else NULL */
 	size_t taken;
+	const struct ap_old_decision *old; /* of --keep; NULL: none */
+	struct ap_plan_kept *kept; /* what became of it, once it is taken or left */
 };
 
 /*
@@ -27,18 +30,19 @@ struct ap_decided {
 enum ap_status ap_decide_machines(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_sources *src, const char *const *tables, struct ap_decided *out);
 
-/* Takes the decision: *out are its settings, *use what makes the plan of them (AP_FOR_evaluate, or
- * AP_FOR_search where cuts of single operators are faster, which are looked at if `cuts`). Returns what
- * the plan tells of it, in the run arena. O(points * dimensions), beside the search of cuts. */
-struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, const struct ap_decided *all, bool cuts,
+/* Takes the decision, or that of --keep, which then is the best of the machine's: *out are its settings,
+ * *use what makes the plan of them (AP_FOR_evaluate, or AP_FOR_search where cuts of single operators are
+ * faster, which are looked at if `cuts`). Returns what the plan tells of it, in the run arena.
+ * O(points * dimensions), beside the search of cuts. */
+struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, struct ap_decided *all, bool cuts,
 	struct ap_settings *out, unsigned *use);
 
 /*
- * What is known once the plan is made: model FLOPs utilisation, and which degrees are inside a server. in:
- * what it was made of. O(operators).
+ * What is known once the plan is made: model FLOPs utilisation, which degrees are inside a server, and what
+ * of --keep's plan is cut otherwise, plan->kept. in: what it was made of. O(operators).
  */
 void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const struct ap_inputs *in,
-	const struct ap_plan *plan, struct ap_plan_joint *told);
+	struct ap_plan *plan, struct ap_plan_joint *told);
 
 /*
  * What plan would gain over a searched plan, where its settings leave stages and micro-batches to their

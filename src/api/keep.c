@@ -18,21 +18,28 @@ static const char *plan_file(struct ap_ctx *ctx, const char *path)
 		? ap_path_join(ctx->arena, path, AP_BUNDLE_PLAN) : path;
 }
 
+enum ap_status ap_keep_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_known *file, struct ap_saved *plan)
+{
+	const char *what;
+
+	AP_TRY(ap_kind_read(ctx, set, plan_file(ctx, path), file));
+	what = !file->json && ap_input_is_prose(&file->in) ? "a text, and no plan" : ap_kind_text(file->kind);
+	if (file->kind != AP_KIND_PLAN)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = file->in.path},
+			NULL, "is %s; expected a plan, as --plan-out writes it", what);
+	AP_TRY(ap_plan_form_check(ctx, file->doc));
+	return ap_saved_of_plan(ctx, file->doc, plan);
+}
+
 /* Reads a plan and places it on the graph of a search. */
 static enum ap_status match_plan(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	const struct ap_inputs *in, struct ap_plan_match *out)
 {
 	struct ap_known file;
 	struct ap_saved old;
-	const char *what;
 
-	AP_TRY(ap_kind_read(ctx, set, plan_file(ctx, path), &file));
-	what = !file.json && ap_input_is_prose(&file.in) ? "a text, and no plan" : ap_kind_text(file.kind);
-	if (file.kind != AP_KIND_PLAN)
-		return ap_diag_add(ctx->diag, AP_ERROR, AP_MEANING, &(struct ap_where){.file = file.in.path},
-			NULL, "is %s; expected a plan, as --plan-out writes it", what);
-	AP_TRY(ap_plan_form_check(ctx, file.doc));
-	AP_TRY(ap_saved_of_plan(ctx, file.doc, &old));
+	AP_TRY(ap_keep_read(ctx, set, path, &file, &old));
 	ap_plan_match(ctx, &old, in->graph, in->machine->ndev, &in->step, out);
 	return AP_OK;
 }
@@ -69,6 +76,7 @@ enum ap_status ap_keep_give(struct ap_ctx *ctx, const struct ap_settings *set, s
 		in->request.keep = match.counts;
 		in->request.keep_file = ap_file_base(set->keep);
 		in->request.keep_within = set->within / 100;
+		in->request.keep_best_s = set->keep_best_s;
 	}
 	return ap_diag_status(ctx->diag);
 }

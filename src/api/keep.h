@@ -3,11 +3,17 @@
 #ifndef AP_API_KEEP_H
 #define AP_API_KEEP_H
 
+#include "api/files.h"
 #include "api/request.h"
+#include "planfile/plan_read.h"
 
 /* Is path, of --strategy-ckpt-load-file, a plan, or the bundle of one? Says nothing; reads no standard
  * input. */
 bool ap_keep_is_plan(struct ap_ctx *ctx, const struct ap_settings *set, const char *path);
+
+/* Reads the plan, or that of the bundle, in path. AP_MEANING and others if the file is no plan, reported. */
+enum ap_status ap_keep_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
+	struct ap_known *file, struct ap_saved *plan);
 
 /* Reads the plan, or that of the bundle, that set->keep names, and places it on the graph of a search:
  * sets in->request.keep and what belongs to it; nothing without --keep. AP_MEANING and others if the file

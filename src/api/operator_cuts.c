@@ -69,36 +69,59 @@ static uint32_t find_nearest(const struct ap_decision *d, uint32_t at[CUTS_TRIED
 	return n;
 }
 
+bool ap_operator_cuts_sayable(const struct ap_settings *set)
+{
+	const struct ap_route *route = ap_route_at((size_t)set->executor);
+
+	return !route->degrees && !route->complete && !set->hybrid &&
+		set->parallel_mode == AP_MODE_AUTO_PARALLEL;
+}
+
+void ap_operator_cuts_settings(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_decision *d,
+	const struct ap_decision_point *point, struct ap_settings *out)
+{
+	ap_points_settings(ctx, set, &d->space, point, out);
+	ap_setting_unset(out, AP_SET_hybrid);
+	out->memory = d->usable_bytes;
+	if (!ap_setting_given(set, AP_SET_work_limit))
+		ap_points_give(ctx, out, AP_SET_work_limit,
+			ap_arena_printf(ctx->arena, "%" PRId64, CUTS_WORK));
+}
+
+double ap_operator_cuts_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src)
+{
+	struct cutting c = {.ctx = *ctx, .set = set, .src = src};
+	struct ap_arena *made;
+
+	c.ctx.phase = NULL;
+	if (!ap_attempt_apart(&c.ctx, search_cuts, NULL, &c, &made))
+		return 0;
+	ap_arena_destroy(made);
+	return c.step_s;
+}
+
 bool ap_operator_cuts_search(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
 	const struct ap_decision *d, struct ap_settings *out, double *step_s, uint32_t *trial)
 {
-	const struct ap_route *route = ap_route_at((size_t)set->executor);
 	double best_s = d->trial[d->best].step_s;
 	uint32_t at[CUTS_TRIED], n;
 	bool found = false;
 
-	if (route->degrees || route->complete || set->hybrid || set->parallel_mode != AP_MODE_AUTO_PARALLEL)
+	if (!ap_operator_cuts_sayable(set))
 		return false;
 	ap_ctx_phase(ctx, "cutting");
 	n = find_nearest(d, at);
 	for (uint32_t k = 0; k < n && !ap_ctx_stopped(ctx); k++) {
-		struct ap_settings *o = AP_NEW(ctx->arena, struct ap_settings);
-		struct cutting c = {.ctx = *ctx, .set = o, .src = src};
-		struct ap_arena *made;
+		struct ap_settings o, fastest;
+		double each_s;
 
-		ap_points_settings(ctx, set, &d->space, &d->trial[at[k]].point, o);
-		ap_setting_unset(o, AP_SET_hybrid);
-		o->memory = d->usable_bytes;
-		if (!ap_setting_given(set, AP_SET_work_limit))
-			ap_points_give(ctx, o, AP_SET_work_limit,
-				ap_arena_printf(ctx->arena, "%" PRId64, CUTS_WORK));
-		c.ctx.phase = NULL;
-		if (!ap_attempt_apart(&c.ctx, search_cuts, NULL, &c, &made))
-			continue;
-		ap_arena_destroy(made);
-		if (c.step_s > 0 && c.step_s < best_s) {
-			best_s = *step_s = c.step_s;
-			*out = *o;
+		ap_operator_cuts_settings(ctx, set, d, &d->trial[at[k]].point, &o);
+		fastest = o;
+		ap_setting_unset(&fastest, AP_SET_keep); /* what is kept is held against it */
+		each_s = ap_operator_cuts_step(ctx, &fastest, src);
+		if (each_s > 0 && each_s < best_s) {
+			best_s = *step_s = each_s;
+			*out = o;
 			*trial = at[k];
 			found = true;
 		}

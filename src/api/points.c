@@ -159,8 +159,7 @@ static bool is_sayable(struct ap_ctx *ctx, const struct ap_inputs *in, unsigned 
 		(ap_bundle_recompute_rest(ctx, &bundle) == 0 && ap_bundle_gather_rest(ctx, &bundle) == 0);
 }
 
-/* What --hybrid says of layers, "layers=7,8,8,7": from its key to the next one. */
-static const char *layers_text(struct ap_ctx *ctx, const char *hybrid)
+const char *ap_points_layers(struct ap_ctx *ctx, const char *hybrid)
 {
 	static const char *const keys[] = {"layers=", "num_layer_list=", "offset="};
 	const char *at = NULL, *end;
@@ -423,7 +422,7 @@ enum ap_status ap_points_space(struct ap_ctx *ctx, const struct ap_settings *set
 
 		s->micro_batches = (struct ap_choices){.n = 1, .v = whole};
 	}
-	s->parts = h.one.layers.kind == AP_LAYERS_EVEN ? NULL : layers_text(ctx, set->hybrid);
+	s->parts = h.one.layers.kind == AP_LAYERS_EVEN ? NULL : ap_points_layers(ctx, set->hybrid);
 	s->rest = undecided_keys(ctx, &h);
 	if (kinds.word)
 		mix_given(ctx, kinds.word, kinds.n, s);

@@ -47,6 +47,9 @@ void ap_points_give(struct ap_ctx *ctx, struct ap_settings *o, enum ap_setting_i
 const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *space,
 	const struct ap_decision_point *p);
 
+/* What a text of --hybrid says of layers, "layers=7,8,8,7", which it does: from its key to the next one. */
+const char *ap_points_layers(struct ap_ctx *ctx, const char *hybrid);
+
 /* Tokens of a sample: the longest dimension of indices beside the batch; 0: none. */
 int64_t ap_points_sequence(const struct ap_graph *g);
 

@@ -145,6 +145,7 @@ struct ap_settings { /* a value type: may be copied and changed; texts are borro
 	enum ap_origin origin[AP_SET_COUNT];
 	const char *name[AP_SET_COUNT]; /* spelling: "--vpp", "hsdp.threshold"; NULL if not given */
 	const struct ap_profile_number *number; /* of a trial, in place of what the profile says; or NULL */
+	double keep_best_s; /* of a trial with keep: the best step known under other settings; 0: none is */
 };
 
 /* Choices that no other table lists: the program's constant, and the word. */

@@ -260,6 +260,16 @@ static void deal(struct trying *t)
 	}
 }
 
+/* Says why a point is no plan. */
+static void explain(struct ap_ctx *ctx, struct ap_decision_trial *trial)
+{
+	if (trial->verdict != AP_DECISION_REFUSED)
+		return;
+	trial->why = ap_diag_first_error(ctx->diag);
+	if (!trial->why)
+		trial->why = "no such plan";
+}
+
 void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_decision_trial *trial,
 	struct ap_trial_yield *out)
 {
@@ -277,9 +287,15 @@ void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap
 	else /* all depends on its bound: four times the work, then sixteen times, ... */
 		bound(&t, UINT32_C(4) << 2 * (trial->step - AP_TRIAL_DEALT));
 	trial->step++;
-	if (trial->verdict == AP_DECISION_REFUSED) {
-		trial->why = ap_diag_first_error(ctx->diag);
-		if (!trial->why)
-			trial->why = "no such plan";
-	}
+	explain(ctx, trial);
+}
+
+void ap_trial_price(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_decision_trial *trial,
+	int64_t *excess)
+{
+	struct ap_trial_yield yield = {0};
+	struct trying t = {ctx, c, trial, &yield};
+
+	price(&t, &trial->point, excess);
+	explain(ctx, trial);
 }

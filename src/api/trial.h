@@ -58,6 +58,12 @@ struct ap_trial_yield {
 	uint64_t bounding; /* work to bound plans */
 };
 
+/* Prices the plan of the trial's point, whose layers all have their place and kind, and gives the verdict
+ * and t->why, in ctx->arena. excess: [stages] bytes by which each is too large, where the plan is one; or
+ * NULL. */
+void ap_trial_price(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_decision_trial *t,
+	int64_t *excess);
+
 /* Does the next step. Points without a kind: c->rows has their rows. What t->point and t->why point to
  * is in ctx->arena then. */
 void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_decision_trial *t,

@@ -1189,9 +1189,11 @@ static enum ap_status keep_old(struct driving *d)
 {
 	const struct ap_request *rq = d->rq;
 	struct ap_plan_kept *told = AP_NEW(d->ctx->arena, struct ap_plan_kept);
+	double step_s = d->best->prediction.step_time_s;
 	const struct ap_keep_job job = {.rq = rq, .maker = d->rivals.maker, .fixed = d->fixed, .old =
 		rq->keep,
-		.within = rq->keep_within, .best = d->best};
+		.within = rq->keep_within, .best = d->best,
+		.best_s = rq->keep_best_s > 0 ? fmin(rq->keep_best_s, step_s) : step_s};
 
 	if (!rq->keep || d->routed.route)
 		return AP_OK;

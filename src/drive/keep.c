@@ -185,7 +185,7 @@ const struct ap_plan *ap_keep(struct ap_ctx *ctx, const struct ap_keep_job *job,
 	const int32_t *const *now = ap_plan_counts(ctx, job->best);
 	struct keeping x = {.ctx = ctx, .job = job, .g = rq->graph, .best_s =
 		job->best->prediction.step_time_s,
-		.most_s = job->best->prediction.step_time_s * (1 + job->within)};
+		.most_s = job->best_s * (1 + job->within)};
 	const int32_t **row = AP_NEW_N(ctx->arena, const int32_t *, rq->graph->nnode);
 	struct ap_plan *out;
 
@@ -196,7 +196,7 @@ const struct ap_plan *ap_keep(struct ap_ctx *ctx, const struct ap_keep_job *job,
 		row[i] = job->old[i] ? job->old[i] : now[i];
 		told->of += job->old[i] != NULL;
 	}
-	told->best_step_s = job->best->prediction.step_time_s;
+	told->best_step_s = job->best_s;
 	told->best_changes = x.changes;
 	told->old_step_s = try_rows(&x, row);
 	if (x.changes > 0) {

@@ -19,6 +19,7 @@ struct ap_keep_job {
 	const int32_t *const *old; /* [nnode] counts of the old plan; rows NULL: it has no such operator */
 	double within; /* tolerance, of 1 */
 	const struct ap_plan *best; /* the fastest plan known, of rq's graph */
+	double best_s; /* its step, or a shorter one that is known from elsewhere; the tolerance is of this */
 };
 
 /* The plan, in the run arena: job->best if none that changes less is within the tolerance and fits.

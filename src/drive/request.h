@@ -43,6 +43,8 @@ struct ap_request {
 	                             * has no such operator; NULL: there is none */
 	const char *keep_file; /* of that plan */
 	double keep_within; /* of the best step, of 1 */
+	double keep_best_s; /* a step that is known from elsewhere, and counts as the best if it is less; 0:
+	                       none */
 	uint32_t nsetting; /* echoed in the plan */
 	const struct ap_setting *setting;
 };

@@ -305,10 +305,13 @@ struct ap_plan {
 		                   or nothing is known */
 		double within; /* the tolerance, of 1 */
 		double best_step_s; /* the best step found, */
-		uint32_t best_changes; /* and what its plan changes */
+		uint32_t best_changes; /* and what its plan changes; AP_NONE: not known */
 		double old_step_s; /* of the old plan, priced anew; INFINITY: it is no plan, or does not
 				      fit */
 		const char *file; /* of the old plan */
+		/* Where settings are decided: what the old plan had decided, "dp=8 tp=4 ..", why that was
+		 * left, NULL: it was not, and the best decision found. NULL: they are given. */
+		const char *decision, *left, *best_decision;
 	} *kept; /* NULL: none was to be kept */
 	const char *hint; /* what other settings would gain, for people; NULL: not known */
 	uint32_t nbaseline;

@@ -680,11 +680,11 @@ static void add_tries(struct ap_str *out, const struct ap_tries *tries)
 	}
 }
 
-/* Adds a share, "+1.4 %". */
+/* Adds a share, "+1.4 %", "-0.2 %". */
 static void add_more(struct ap_str *out, double s, double of_s)
 {
-	ap_str_addc(out, '+');
-	ap_summary_percent(out, s - of_s, of_s);
+	ap_str_addc(out, s < of_s ? '-' : '+');
+	ap_summary_percent(out, fabs(s - of_s), of_s);
 }
 
 /* Machines, and what training takes on them. */
@@ -843,8 +843,8 @@ static void add_joint(struct ap_str *out, const struct ap_plan *p)
 	line(out, "decided", "%s", j->decided);
 	if (j->cuts_s > 0) {
 		ap_str_addf(out, "%-18severy operator by itself, in the stages of a near hybrid: ", "cut");
-		ap_summary_percent(out, j->step_s - j->cuts_s, j->step_s);
-		ap_str_add(out, " less than the best hybrid\n");
+		ap_summary_percent(out, fabs(j->step_s - j->cuts_s), j->step_s);
+		ap_str_addf(out, " %s than the best hybrid\n", j->cuts_s > j->step_s ? "more" : "less");
 	}
 	if (*j->given)
 		line(out, "given", "%s", j->given);
@@ -959,6 +959,29 @@ static double rule_cost(const struct ap_plan *p, const struct ap_plan_rule *r)
 	return more > 0 ? more : 0;
 }
 
+/* What became of the settings that an old plan had decided. */
+static void add_kept_decision(struct ap_str *out, const struct ap_plan_kept *k)
+{
+	double more = k->old_step_s / k->best_step_s - 1;
+	char step[32];
+
+	line(out, k->left ? "not kept" : "kept", "the decision of %s, %s", k->file, k->decision);
+	if (k->left)
+		line(out, "", "%s; the best found takes %s", k->left,
+			ap_format_seconds(k->best_step_s, step));
+	else if (more > 0)
+		line(out, "", "%.2f %% longer than the best found, %s of %s; up to %g %% is allowed",
+			100 * more, ap_format_seconds(k->best_step_s, step), k->best_decision,
+			100 * k->within);
+	else
+		line(out, "", "nothing faster was found");
+	ap_str_addf(out, "%-18s%" PRIu32 " of %" PRIu32 " operators are cut otherwise", "", k->changes,
+		k->of);
+	if (k->best_changes != AP_NONE)
+		ap_str_addf(out, ", and %" PRIu32 " by the fastest plan of these settings", k->best_changes);
+	ap_str_addc(out, '\n');
+}
+
 /* What an old plan had to do with it. */
 static void add_kept(struct ap_str *out, const struct ap_plan_kept *k, double step_s)
 {
@@ -966,6 +989,10 @@ static void add_kept(struct ap_str *out, const struct ap_plan_kept *k, double st
 
 	if (!k)
 		return;
+	if (k->decision) {
+		add_kept_decision(out, k);
+		return;
+	}
 	line(out, "kept", "%" PRIu32 " of %" PRIu32 " operators of %s are cut otherwise, and %" PRIu32
 		" by the best plan, of %s", k->changes, k->of, k->file, k->best_changes,
 		ap_format_seconds(k->best_step_s, best));
@@ -1130,12 +1157,20 @@ void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries,
 	if (p->kept) {
 		ap_jw_kobj_flat(&pw.w, "kept");
 		ap_jw_kstr(&pw.w, "file", p->kept->file);
+		if (p->kept->decision) {
+			ap_jw_kstr(&pw.w, "decision", p->kept->decision);
+			ap_jw_kbool(&pw.w, "decision_kept", !p->kept->left);
+			if (p->kept->left)
+				ap_jw_kstr(&pw.w, "why_not", p->kept->left);
+			ap_jw_kstr(&pw.w, "best_decision", p->kept->best_decision);
+		}
 		ap_jw_kint(&pw.w, "operators", p->kept->of);
 		ap_jw_kint(&pw.w, "changed", p->kept->changes);
 		ap_jw_kint(&pw.w, "least_changed", p->kept->least);
 		ap_jw_knum(&pw.w, "within", p->kept->within);
 		ap_jw_knum(&pw.w, "best_step_time_s", p->kept->best_step_s);
-		ap_jw_kint(&pw.w, "best_changed", p->kept->best_changes);
+		if (p->kept->best_changes != AP_NONE)
+			ap_jw_kint(&pw.w, "best_changed", p->kept->best_changes);
 		ap_jw_knum(&pw.w, "old_step_time_s", p->kept->old_step_s);
 		ap_jw_end(&pw.w);
 	}
