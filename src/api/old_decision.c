@@ -244,6 +244,10 @@ static const char *why_none(struct ap_ctx *ctx, const struct ap_old_decision *ol
 	if (old->devices != s->devices)
 		return ap_arena_printf(ctx->arena, "it is of %" PRId64 " devices, and there are %" PRId64,
 			old->devices, s->devices);
+	if (other && s->micro_batches.n && !ap_choices_has(&s->micro_batches, o->micro_batches) &&
+		!ap_setting_given(set, AP_SET_micro_batches))
+		return ap_arena_printf(ctx->arena, "%s has to be given: the network mixes the samples of a "
+			"micro-batch", other);
 	if (other)
 		return ap_arena_printf(ctx->arena, "%s is not what is given now", other);
 	if (old->hybrid && s->batch && (old->deals_micro ? samples != s->batch
@@ -468,23 +472,21 @@ void ap_old_decision_finish(struct ap_ctx *ctx, const struct ap_old_decision *ol
 	const struct ap_graph *g = plan->graph;
 	const int32_t *const *now = ap_plan_counts(ctx, plan);
 	struct ap_plan_match match;
+	uint32_t impossible = 0;
 
-	if (plan->kept) { /* a search has counted them */
-		told->of = plan->kept->of;
-		told->changes = plan->kept->changes;
-		told->least = plan->kept->least;
-		told->best_changes = plan->kept->best_changes;
-		told->best_step_s = fmin(told->best_step_s, plan->kept->best_step_s);
-		if (isfinite(told->old_step_s))
-			told->old_step_s = plan->kept->old_step_s;
-		plan->kept = told;
-		return;
-	}
 	ap_plan_match(ctx, &old->plan, g, plan->machine->ndev, plan->step, &match);
 	for (ap_id i = 0; i < g->nnode; i++) {
+		impossible += match.why[i] != NULL;
 		told->of += match.counts[i] || match.why[i];
 		told->changes += match.why[i] || (match.counts[i] && memcmp(match.counts[i], now[i],
 			g->node[i].bound.nfactor * sizeof **now) != 0);
+	}
+	if (plan->kept) { /* of a search, which knows nothing of cuts that cannot be here */
+		told->least = plan->kept->least + impossible;
+		told->best_changes = plan->kept->best_changes + impossible;
+		told->best_step_s = fmin(told->best_step_s, plan->kept->best_step_s);
+		if (!told->left)
+			told->old_step_s = plan->kept->old_step_s;
 	}
 	plan->kept = told;
 }
