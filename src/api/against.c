@@ -678,8 +678,8 @@ static enum ap_status count_devices(struct ckpt_holding *h, int64_t *ndev)
 			? AP_OK : AP_MEANING;
 	if (h->asked->device_num && h->table && h->asked->device_num != h->table->ndev)
 		return ap_diag_add(h->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"--device-num says %" PRId64 ", but the rank table holds %" PRIu32 " devices",
-			h->asked->device_num, h->table->ndev);
+			"--device-num says %" PRId64 ", but the %s holds %" PRIu32 " devices",
+			h->asked->device_num, ap_topo_what(h->table), h->table->ndev);
 	*ndev = total / h->nstage;
 	if (total % h->nstage)
 		(void)ap_diag_add(h->own.diag, AP_ERROR, AP_MEANING, NULL, NULL,

@@ -92,8 +92,9 @@ static enum ap_status list_cases(struct ap_ctx *ctx, const struct ap_settings *s
 			"8..1024", ap_setting_said(ctx, set, AP_SET_device_num));
 	if (numbers && src->table)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-			"%s: the rank table %s says how many devices it has; expected one of both",
-			ap_setting_said(ctx, set, AP_SET_device_num), src->table_path);
+			"%s: the %s %s says how many devices it has; expected one of both",
+			ap_setting_said(ctx, set, AP_SET_device_num), ap_topo_what(src->table),
+			src->table_path);
 	if (set->price.n > 1 && set->price.n != nchip)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"%s: expected one price, or one for each of %zu chips",

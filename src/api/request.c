@@ -449,8 +449,8 @@ static enum ap_status load_machine(struct ap_ctx *ctx, const struct ap_settings 
 	}
 	in->topo = set->parallel_mode == AP_MODE_STAND_ALONE ? NULL : src->table;
 	if (in->topo && set->device_num && set->device_num != in->topo->ndev)
-		return FAULT(ctx, "--device-num says %" PRId64 ", but the rank table %s holds %" PRIu32
-			" devices", set->device_num, src->table_path, in->topo->ndev);
+		return FAULT(ctx, "--device-num says %" PRId64 ", but the %s %s holds %" PRIu32 " devices",
+			set->device_num, ap_topo_what(in->topo), src->table_path, in->topo->ndev);
 	if (!in->topo && !set->device_num && !src->server)
 		return FAULT(ctx, "no machine is known; give a rank table, set RANK_TABLE_FILE or "
 			"use --device-num");

@@ -198,8 +198,8 @@ static enum ap_status find_setting(
 	case AP_SET_device_num:
 		if (src->table)
 			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
-				"--vary device-num: the rank table %s says how many devices it has",
-				src->table_path);
+				"--vary device-num: the %s %s says how many devices it has",
+				ap_topo_what(src->table), src->table_path);
 		v->base = (double)set->device_num;
 		return AP_OK;
 	default:

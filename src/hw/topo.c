@@ -140,6 +140,11 @@ uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t)
 	return local;
 }
 
+const char *ap_topo_what(const struct ap_topo *t)
+{
+	return strcmp(t->form, "hostfile") == 0 ? t->form : "rank table";
+}
+
 /* Versions 1.0 and 1.2 have integers as strings. */
 static void write_int(struct ap_jw *w, const char *key, int64_t v)
 {

@@ -70,6 +70,9 @@ uint32_t *ap_topo_local_ids(struct ap_arena *arena, const struct ap_topo *t);
 /* Writes a rank table: version 1.2 if there are super pods, else 1.0, without unknown values. */
 void ap_topo_write(const struct ap_topo *t, ap_write_fn *write, void *user);
 
+/* What a topology was read from: "rank table", "hostfile". */
+const char *ap_topo_what(const struct ap_topo *t);
+
 /* Warns of contents of t's table that ap_topo_write() drops; doc NULL: it is of no table. Returns AP_MEANING
  * if it cannot be written. */
 enum ap_status ap_topo_write_losses(
