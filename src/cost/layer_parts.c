@@ -168,6 +168,22 @@ static bool is_sum(const struct finding *f, ap_id i)
 		f->data[n->in[1]];
 }
 
+/* The operator that alone reads what a node of a layer gives, behind views and casts; AP_NONE: there is none, or
+ * not one alone. */
+static ap_id only_user(const struct finding *f, ap_id i)
+{
+	const struct ap_graph *g = f->g;
+
+	do {
+		const struct ap_tensor *t = &g->tensor[g->node[i].out[0]];
+
+		if (t->nuse != 1 || f->layer[t->use[0].node] != f->layer[i])
+			return AP_NONE;
+		i = t->use[0].node;
+	} while ((is_view(&g->node[i]) || is_cast(&g->node[i])) && g->node[i].bound.nout);
+	return i;
+}
+
 static void find_sums(struct finding *f)
 {
 	const struct ap_graph *g = f->g;
@@ -184,12 +200,12 @@ static void find_sums(struct finding *f)
 		f->sum[i] = is_made_from(f, b, a, f->layer[i], seen, 2 * i + 1, stack) ||
 			is_made_from(f, a, b, f->layer[i], seen, 2 * i + 2, stack);
 	}
-	for (ap_id i = g->nnode; i-- > 0;) { /* parts that run beside each other are added up first */
-		const struct ap_tensor *t = g->node[i].bound.nout ? &g->tensor[g->node[i].out[0]] : NULL;
+	for (ap_id i = g->nnode; i-- > 0;) /* parts that run beside each other are added up first */
+		if (is_sum(f, i) && !f->sum[i]) {
+			ap_id user = only_user(f, i);
 
-		if (is_sum(f, i) && !f->sum[i] && t->nuse == 1 && f->sum[t->use[0].node])
-			f->sum[i] = true;
-	}
+			f->sum[i] = user != AP_NONE && f->sum[user];
+		}
 }
 
 /* ---- parts ---- */

@@ -194,6 +194,69 @@ START_LOOP_TEST(words_mean_operators, AP_COUNT(meant))
 }
 END_TEST
 
+/* ---- experts beside chosen ones ---- */
+
+/* Layers of experts, of which one is chosen, and one that all tokens go to. views: of rows, with views behind the
+ * norm and behind the sum of both. */
+static void open_experts(struct fixture *f, bool views)
+{
+	struct ap_str s;
+
+	fixture_open(f, 1, 1, "a100-80");
+	ap_str_init(&s, f->ctx.arena);
+	ap_str_addf(&s, "{'schema':'autopar-graph/1','name':'n','inputs':[{'name':'x','shape':%s,"
+		"'dtype':'float32','batch_dim':0}],'parameters':[{'name':'b','shape':[8],'dtype':'float32'}",
+		views ? "[16,8,8]" : "[128,8]");
+	for (int i = 0; i < 4; i++)
+		ap_str_addf(&s, ",{'name':'g%d','shape':[8],'dtype':'float32'},{'name':'r%d','shape':[8,4],"
+			"'dtype':'float32'},{'name':'e%d','shape':[8,8],'dtype':'float32'},{'name':'u%d',"
+			"'shape':[8,32],'dtype':'float32'},{'name':'d%d','shape':[32,8],'dtype':'float32'}",
+			i, i, i, i, i);
+	ap_str_add(&s, "],'operators':[{'name':'in','type':'BiasAdd','inputs':['x','b'],"
+		"'outputs':[{'name':'x0'}],'cell':'in'}");
+#define OP(name, type, inputs, outputs, more) \
+	ap_str_addf(&s, ",{'name':'" name "%d','type':'" type "','inputs':[" inputs "],'outputs':[" outputs "]" \
+		more ",'cell':'net.%d'}", i
+	for (int i = 0; i < 4; i++) {
+		const char *sum = views ? "rows" : "sum";
+
+		OP("norm", "RmsNorm", "'x%d','g%d'", "{'name':'n%d'},{'name':'q%d'}", ""), i, i, i, i, i);
+		OP("view", "Reshape", "'n%d'", "{'name':'v%d'}", ",'attrs':{'shape':[128,8]}"), i, i, i);
+		OP("router", "MatMul", "'v%d','r%d'", "{'name':'p%d'}", ""), i, i, i, i);
+		OP("best", "TopK", "'p%d'", "{'name':'w%d'},{'name':'i%d'}", ",'attrs':{'k':1}"), i, i, i, i);
+		OP("expert", "MatMul", "'v%d','e%d'", "{'name':'y%d'}", ""), i, i, i, i);
+		OP("weighted", "Mul", "'y%d','w%d'", "{'name':'z%d'}", ""), i, i, i, i);
+		OP("up", "MatMul", "'v%d','u%d'", "{'name':'h%d'}", ""), i, i, i, i);
+		OP("act", "SiLU", "'h%d'", "{'name':'a%d'}", ""), i, i, i);
+		OP("down", "MatMul", "'a%d','d%d'", "{'name':'s%d'}", ""), i, i, i, i);
+		OP("sum", "Add", "'z%d','s%d'", "{'name':'sum%d'}", ""), i, i, i, i);
+		if (views)
+			OP("back", "Reshape", "'sum%d'", "{'name':'rows%d'}", ",'attrs':{'shape':[16,8,8]}"),
+				i, i, i);
+		OP("residual", "Add", "'x%d','%s%d'", "{'name':'x%d'}", ""), i, sum, i, i + 1, i);
+	}
+#undef OP
+	ap_str_add(&s, ",{'name':'loss','type':'ReduceMean','inputs':['x4'],'outputs':[{'name':'l'}]}],"
+		"'outputs':['l']}");
+	fixture_graph(f, s.s);
+}
+
+START_LOOP_TEST(experts_beside_chosen_ones_lie_behind_views, 2)
+{
+	static const struct {
+		const char *word, *types;
+	} cases[] = {{"shared_experts", "MatMul SiLU"}, {"moe_act", ""}, {"mlp", ""},
+		{"moe", "MatMul MatMul TopK MatMul SiLU"}, {"layernorm", "RmsNorm"}};
+	struct fixture f;
+
+	open_experts(&f, _i);
+	for (size_t i = 0; i < AP_COUNT(cases); i++)
+		ck_assert_msg(strcmp(marked(&f, cases[i].word), cases[i].types) == 0, "%s: %s", cases[i].word,
+			marked(&f, cases[i].word));
+	fixture_close(&f);
+}
+END_TEST
+
 /* ---- layers of stages ---- */
 
 /* Layers of y = x + W2 relu(W1 x) with a norm; the parts of a pipeline are given to each. */
