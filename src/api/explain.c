@@ -6,10 +6,12 @@
 
 #include "api/against.h"
 #include "api/bundle.h"
+#include "api/config.h"
 #include "api/model.h"
 #include "api/planning.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json_write.h"
 #include "base/name_fold.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -345,11 +347,34 @@ enum ap_status ap_explain(struct ap_writing *to, const char *path, const char *n
 	return tell(&x, text);
 }
 
+/* The settings as they are in force, also where they were not given: as a plan file says them. */
+static enum ap_status take_echo(struct explaining *x)
+{
+	struct ap_ctx *ctx = x->to->ctx;
+	struct ap_json *doc;
+	struct ap_str text;
+	struct ap_jw w;
+
+	ap_str_init(&text, ctx->arena);
+	ap_jw_str_init(&w, &text, 0);
+	ap_jw_obj(&w);
+	for (uint32_t i = 0; i < x->plan.nsetting; i++) {
+		ap_setting_unset(&x->set, (enum ap_setting_id)(ap_setting_of_key(x->plan.setting[i].name) -
+			ap_setting_at(0)));
+		ap_jw_kraw(&w, x->plan.setting[i].name, x->plan.setting[i].value);
+	}
+	ap_jw_end(&w);
+	ap_jw_finish(&w);
+	AP_TRY(ap_json_parse(ctx, "plan", text.s, text.len, 0, &doc));
+	return ap_config_echo(ctx, doc, ap_json_root(doc), AP_FOR_PLANNERS, &x->set);
+}
+
 enum ap_status ap_explain_made(struct ap_writing *to, const struct ap_planning *made, const char *name,
 	struct ap_str *text)
 {
 	struct explaining x = {.to = to, .path = "plan", .name = name, .set = *to->set, .in = made->in,
 		.plan = made->plan};
 
+	AP_TRY(take_echo(&x));
 	return tell(&x, text);
 }

@@ -62,9 +62,10 @@ class Bindings(unittest.TestCase):
     def test_explain(self):
         for command, graph, settings, names in (
                 ("search", "multiple_mix", {"device_num": 8, "chip": "ascend910b"},
-                 (None, "*layer2*", "layer1.weight", "AllReduce", "device_num", "stage:0")),
+                 (None, "*layer2*", "layer1.weight", "AllReduce", "device_num", "stage:0", "memory", "batch", "software",
+              "devices_per_server", "optimizer", "executor", "chip", "micro_batches", "hybrid")),
                 ("plan", "gpt3_1.3b", {"device_num": 8, "chip": "h100", "executor": "megatron"},
-                 (None, "blocks.3.*", "stage:0"))):
+                 (None, "blocks.3.*", "stage:0", "hybrid", "recompute", "memory", "sequence", "pipeline_scheduler"))):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "plan.json")
                 made = getattr(autopar, command)(graph, **settings)
@@ -75,6 +76,9 @@ class Bindings(unittest.TestCase):
                                               capture_output=True, text=True, check=False)
                         self.assertEqual(done.returncode, 0, done.stderr)
                         self.assertEqual(made.explain(name), json.loads(done.stdout))
+        for name in ("memory", "batch", "software"): # given nowhere, and in force all the same
+            setting = made.explain(name)
+            self.assertIn(str(made.to_dict()["settings"][name]), json.dumps(setting), name)
         with self.assertRaises(autopar.Error) as e:
             made.explain("nothing")
         self.assertEqual(e.exception.code, 2)
