@@ -180,8 +180,7 @@ static void check_fusions(struct ap_ctx *ctx, const struct ap_settings *o)
 			"without fusion there are no buckets");
 }
 
-/* --min-devices makes no plan. */
-/* --vary asks for other plans, and writes none. */
+/* --vary asks for other plans, and writes one at most. */
 static void check_vary(struct ap_ctx *ctx, const struct ap_settings *o, unsigned uses)
 {
 	if (!o->vary) {
@@ -198,12 +197,13 @@ static void check_vary(struct ap_ctx *ctx, const struct ap_settings *o, unsigned
 			(void)ap_settings_contradict(ctx, o, AP_SET_vary, (enum ap_setting_id)i,
 				"beside it a search takes one value of each setting");
 	for (int i = 0; i < AP_SET_COUNT; i++)
-		if (ap_setting_at(i)->type >= AP_SET_OUTPUT && i != AP_SET_plot_out &&
+		if (ap_setting_at(i)->type >= AP_SET_OUTPUT && i != AP_SET_plot_out && i != AP_SET_plan_out &&
 			ap_setting_given(o, (enum ap_setting_id)i))
 			(void)ap_settings_contradict(ctx, o, AP_SET_vary, (enum ap_setting_id)i,
-				"it tells of plans, and writes none");
+				"it tells of plans; expected --plan-out FILE, for the best plan of now");
 }
 
+/* --min-devices makes no plan. */
 static void check_min_devices(struct ap_ctx *ctx, const struct ap_settings *o)
 {
 	if (!o->min_devices)

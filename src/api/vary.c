@@ -359,6 +359,7 @@ static void give_value(struct ap_ctx *ctx, const struct varied *v, double value,
 struct found_plan { /* can be priced under other settings */
 	const char *words;
 	int64_t memory_bytes;
+	double value; /* at which it was found first */
 	struct ap_settings set; /* with which it is made */
 	unsigned use;
 	ap_id nnode; /* of its graph */
@@ -372,6 +373,7 @@ struct point {
 	double value;
 	enum ap_status st;
 	const char *why; /* there is no plan */
+	uint32_t own; /* the plan that the search there found; AP_NONE: none */
 	double bound_s, samples; /* of a step */
 	AP_VEC(double)
 	step; /* of plans, as far as they are known there; NAN: not yet */
@@ -469,6 +471,23 @@ static bool fits(struct ap_ctx *ctx, const struct varying *all, const struct ap_
 	return plan->prediction.memory.total <= capacity(ctx, all, value);
 }
 
+/* Makes a known plan under settings with another number. */
+static enum ap_status make_again(struct ap_ctx *ctx, const struct varying *all, const struct found_plan *f,
+	const struct ap_settings *set, struct ap_inputs *in, struct ap_plan *plan)
+{
+	struct ap_found found = f->found;
+
+	found.search =
+		(struct ap_search_info){.mode = "given", .status = AP_PLAN_GIVEN, .complete = true};
+	AP_TRY(ap_inputs_make(ctx, set, &all->src, f->use, in));
+	if (f->nspot && (!in->cutting.graph || in->cutting.graph->nnode != f->nspot ||
+		!ap_inputs_place(ctx, f->spot, AP_CUT_BY_STRATEGY, in)))
+		return AP_USAGE;
+	AP_TRY(ap_inputs_give(ctx, set, &all->src, f->use, in));
+	return in->counts ? ap_inputs_plan(ctx, in, NULL, plan, NULL)
+		: ap_drive_again(ctx, &in->request, &found, plan);
+}
+
 struct pricing { /* a known plan at a value */
 	struct ap_ctx ctx;
 	const struct varying *all;
@@ -480,25 +499,14 @@ static void run_pricing(void *user)
 {
 	struct pricing *p = user;
 	struct ap_inputs *in = AP_NEW(p->ctx.arena, struct ap_inputs);
-	struct ap_found found = p->plan->found;
 	struct ap_settings set = p->plan->set;
-	enum ap_status st;
 	struct ap_plan plan;
 
 	p->ctx.diag = ap_diag_create(p->ctx.arena, false);
-	found.search =
-		(struct ap_search_info){.mode = "given", .status = AP_PLAN_GIVEN, .complete = true};
 	give_value(&p->ctx, &p->all->varied, p->value, &set);
 	set.memory = INT64_C(1) << 50; /* whether it fits is seen below */
-	if (ap_inputs_make(&p->ctx, &set, &p->all->src, p->plan->use, in) != AP_OK ||
-		(p->plan->nspot &&
-			(!in->cutting.graph || in->cutting.graph->nnode != p->plan->nspot ||
-				!ap_inputs_place(&p->ctx, p->plan->spot, AP_CUT_BY_STRATEGY, in))) ||
-		ap_inputs_give(&p->ctx, &set, &p->all->src, p->plan->use, in) != AP_OK)
-		return;
-	st = in->counts ? ap_inputs_plan(&p->ctx, in, NULL, &plan, NULL)
-			: ap_drive_again(&p->ctx, &in->request, &found, &plan);
-	if (st == AP_OK && fits(&p->ctx, p->all, &plan, p->value))
+	if (make_again(&p->ctx, p->all, p->plan, &set, in, &plan) == AP_OK &&
+		fits(&p->ctx, p->all, &plan, p->value))
 		p->step_s = plan.prediction.step_time_s;
 }
 
@@ -648,6 +656,7 @@ static uint32_t add_plan(struct varying *all, struct attempt *t)
 {
 	struct found_plan p = keep(all, t);
 
+	p.value = t->value;
 	if (t->words || !p.counted)
 		p.words = ap_arena_strdup(all->ctx->arena, words_of(&t->ctx, t));
 	for (uint32_t i = 0; i < all->plans.n; i++)
@@ -683,7 +692,7 @@ static void put_step(struct varying *all, struct point *p, uint32_t plan, double
 static enum ap_status search_at(struct varying *all, double value)
 {
 	struct attempt t = {.ctx = *all->ctx, .all = all, .value = value, .st = AP_LIMIT};
-	struct point p = {.value = value};
+	struct point p = {.value = value, .own = AP_NONE};
 	struct ap_ctx *ctx = all->ctx;
 	struct ap_arena *made;
 	const char *why;
@@ -714,7 +723,8 @@ static enum ap_status search_at(struct varying *all, double value)
 	if (p.st == AP_OK) {
 		p.bound_s = t.bound_s;
 		p.samples = t.plan.prediction.samples_per_s * t.plan.prediction.step_time_s;
-		put_step(all, &p, add_plan(all, &t), t.plan.prediction.step_time_s);
+		p.own = add_plan(all, &t);
+		put_step(all, &p, p.own, t.plan.prediction.step_time_s);
 	} else if (!p.why) {
 		why = ap_diag_first_error(t.ctx.diag);
 		p.why = ap_arena_strdup(ctx->arena, why ? why : ap_status_text(t.st));
@@ -970,6 +980,8 @@ static struct ap_varied_interval tell_interval(struct varying *all, size_t from,
 		t.from_s = step_of(all, from, plan);
 		t.to_s = step_of(all, to, plan);
 	}
+	for (size_t i = from; i <= to; i++)
+		t.gap = isnan(margin_at(all, i)) || isnan(t.gap) ? NAN : fmax(t.gap, margin_at(all, i));
 	for (size_t i = from; i < to; i++) {
 		double at_end, share = margin(all, i, &at_end);
 
@@ -1046,6 +1058,8 @@ static void tell(struct varying *all, struct ap_varied *out)
 			if (number[k] != AP_NONE && !isnan(p->step.v[k]))
 				step_s[number[k]] = p->step.v[k];
 		point[i] = (struct ap_varied_point){.value = p->value,
+			.own_s = p->own == AP_NONE ? INFINITY : p->step.v[p->own],
+			.found_at = best == AP_NONE ? 0 : all->plans.v[best].value,
 			.plan = best == AP_NONE ? AP_NONE : number[best],
 			.step_s = step_s,
 			.bound_s = p->bound_s,
@@ -1071,8 +1085,44 @@ static enum ap_status explain_none(struct varying *all)
 		all->points.v[0].why);
 }
 
+/* ---- the plan of now ---- */
+
+/* Is there a value of now, and is it among those that are searched? */
+static enum ap_status check_present(struct ap_ctx *ctx, const struct ap_settings *set, const struct varied *v)
+{
+	if (!set->plan_out || (!v->in_steps && v->base >= v->from && v->base <= v->to))
+		return AP_OK;
+	return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+		"%s: beside --vary it is the best plan of what the number is now%s%s; expected %s",
+		ap_setting_said(ctx, set, AP_SET_plan_out), v->base > 0 ? ", " : "",
+		v->base > 0 ? ap_varied_value(ctx->arena, v->unit, v->base) : "",
+		v->in_steps ? "a number whose values are not tried one by one" : "a range with it inside");
+}
+
+/* Makes the best plan of what the number is without --vary. */
+static enum ap_status make_present(struct varying *all, struct ap_vary_present *out)
+{
+	const struct found_plan *f;
+	struct ap_settings set;
+	size_t at = 0;
+
+	*out = (struct ap_vary_present){.any = false};
+	while (at < all->points.n && (all->points.v[at].value < all->varied.base ||
+		all->points.v[at].value > all->varied.base))
+		at++;
+	if (!all->set->plan_out || at == all->points.n || best_at(all, at) == AP_NONE)
+		return AP_OK;
+	f = &all->plans.v[best_at(all, at)];
+	set = f->set;
+	set.number = all->set->number;
+	if (all->varied.setting == AP_SET_memory)
+		set.memory = all->set->memory;
+	out->any = true;
+	return make_again(all->ctx, all, f, &set, &out->in, &out->plan);
+}
+
 enum ap_status ap_vary(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
-	unsigned use, struct ap_varied *out)
+	unsigned use, struct ap_varied *out, struct ap_vary_present *present)
 {
 	struct varying all = {.ctx = ctx,
 		.set = set,
@@ -1085,6 +1135,7 @@ enum ap_status ap_vary(struct ap_ctx *ctx, const struct ap_settings *set, const 
 	struct ap_ctx quiet = ap_diag_apart(ctx);
 
 	AP_TRY(read_varied(ctx, set, src, &all.varied));
+	AP_TRY(check_present(ctx, set, &all.varied));
 	if (use == AP_FOR_search && all.varied.setting != AP_SET_batch &&
 		ap_inputs_make(&quiet, set, src, use, in) == AP_OK) {
 		ap_diag_pass_on(ctx->diag, quiet.diag);
@@ -1095,5 +1146,6 @@ enum ap_status ap_vary(struct ap_ctx *ctx, const struct ap_settings *set, const 
 	all.stopped |= ap_ctx_stopped(ctx);
 	AP_TRY(explain_none(&all));
 	tell(&all, out);
+	AP_TRY(make_present(&all, present));
 	return all.stopped ? AP_STOPPED : AP_OK;
 }

@@ -6,6 +6,12 @@
 #include "api/request.h"
 #include "report/varied.h"
 
+struct ap_vary_present { /* must not be copied */
+	bool any; /* else none fits, it was not asked for, or the run was stopped before */
+	struct ap_inputs in;
+	struct ap_plan plan;
+};
+
 /*
  * Searches (use AP_FOR_search) or decides (AP_FOR_plan) at several values of what set->vary names, and finds
  * the intervals in which one of the plans is best. Every plan that is found anywhere is priced anew
@@ -16,9 +22,11 @@
  *
  * AP_USAGE, reported, for an unknown number (the nearest names are named) and for a range that is empty, goes
  * down, or is not what a profile may state. AP_STOPPED: what is known so far. Otherwise, where no value has
- * a plan for another reason than that none fits, that reason is reported and returned.
+ * a plan for another reason than that none fits, that reason is reported and returned. With set->plan_out,
+ * *present is the best plan of what the number is without --vary, which may have been found at another value;
+ * AP_USAGE, reported, if that is not in the range.
  */
 enum ap_status ap_vary(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src,
-	unsigned use, struct ap_varied *out);
+	unsigned use, struct ap_varied *out, struct ap_vary_present *present);
 
 #endif

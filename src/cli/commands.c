@@ -177,13 +177,14 @@ static enum ap_status evaluate_plan(struct ap_run *run, const char *path, const 
 	return written != AP_OK ? written : st;
 }
 
-/* Prints the result of --vary on standard output, and writes its plot. */
+/* Prints the result of --vary on standard output, and writes its plot and the best plan of now. */
 static enum ap_status vary(struct ap_run *run, unsigned use, const struct ap_sources *src)
 {
 	struct ap_output_sink sink;
 	struct ap_varied found;
+	struct ap_vary_present *present = AP_NEW(run->ctx.arena, struct ap_vary_present);
 	struct ap_str out, plot;
-	enum ap_status st = ap_vary(&run->ctx, run->set, src, use, &found);
+	enum ap_status st = ap_vary(&run->ctx, run->set, src, use, &found, present);
 
 	if (st != AP_OK && st != AP_STOPPED)
 		return st;
@@ -195,7 +196,16 @@ static enum ap_status vary(struct ap_run *run, unsigned use, const struct ap_sou
 		AP_TRY(ap_out_open(&run->to, run->set->plot_out, &sink));
 		ap_output_write_fn(&sink, plot.s, plot.len);
 	}
-	if (!run->set->quiet)
+	if (present->any) {
+		AP_TRY(ap_out_open(&run->to, run->set->plan_out, &sink));
+		AP_TRY(ap_plan_write(&run->ctx, run->set, &(struct ap_made){.plan = &present->plan},
+			AP_SET_plan_out, run->set->plan_out, ap_output_write_fn, &sink));
+	} else if (run->set->plan_out) {
+		AP_TRY(ap_diag_add(run->ctx.diag, AP_WARNING, AP_OK,
+			&(struct ap_where){.file = run->set->plan_out}, NULL,
+			"is left out: no plan of now is known"));
+	}
+	if (!run->set->quiet && !(present->any && strcmp(run->set->plan_out, "-") == 0))
 		AP_TRY(ap_out_text(&run->to, out.s, out.len));
 	AP_TRY(ap_out_commit(&run->to));
 	return st;

@@ -168,8 +168,8 @@ static bool is_sum(const struct finding *f, ap_id i)
 		f->data[n->in[1]];
 }
 
-/* The operator that alone reads what a node of a layer gives, behind views and casts; AP_NONE: there is none, or
- * not one alone. */
+/* The operator that alone reads what a node of a layer gives, behind views and casts; AP_NONE: there is none,
+ * or not one alone. */
 static ap_id only_user(const struct finding *f, ap_id i)
 {
 	const struct ap_graph *g = f->g;

@@ -36,6 +36,8 @@ static const struct unit {
 	{"B", "B", 0},
 };
 
+#define WORTH 1e-4 /* a step that is shorter by so much is told of */
+
 /* Four digits, whatever the locale. */
 static const char *four_digits(double v, char buf[32])
 {
@@ -83,6 +85,10 @@ static const char *status(struct ap_arena *arena, const struct ap_varied_interva
 			? "proven"
 			: ap_arena_printf(arena, "proven within %s %%",
 				  four_digits(ceil(t->margin * 1e4) / 100, buf));
+	if (!(t->margin < 0.1) && t->gap >= 0 && t->gap < 1)
+		return ap_arena_printf(arena,
+			"probed (%" PRIu32 " search%s; there none faster by over %s %%)", t->searches,
+			t->searches == 1 ? "" : "es", four_digits(ceil(t->gap * 1e3) / 10, buf));
 	if (!(t->margin < 0.1))
 		return ap_arena_printf(arena, "probed (%" PRIu32 " search%s)", t->searches,
 			t->searches == 1 ? "" : "es");
@@ -126,7 +132,7 @@ static void add_intervals(
 	static const struct ap_column for_programs[] = {{"from", "", AP_CELL_NUMBER},
 		{"to", "", AP_CELL_NUMBER}, {"plan", "", AP_CELL_TEXT},
 		{"step_from_s", "", AP_CELL_SECONDS}, {"step_to_s", "", AP_CELL_SECONDS},
-		{"status", "", AP_CELL_TEXT}, {"margin", "", AP_CELL_SHARE},
+		{"status", "", AP_CELL_TEXT}, {"margin", "", AP_CELL_SHARE}, {"gap", "", AP_CELL_SHARE},
 		{"searches", "", AP_CELL_INT}, {"why", "", AP_CELL_TEXT}};
 
 	ap_sheet_block(s, "intervals", "the best plan");
@@ -146,6 +152,7 @@ static void add_intervals(
 			ap_sheet_cell(s, t->to_s);
 			ap_sheet_cell_text(s, t->proven ? "proven" : "probed");
 			ap_sheet_cell(s, t->margin);
+			ap_sheet_cell(s, t->gap);
 			ap_sheet_cell(s, t->searches);
 			ap_sheet_cell_text(s, t->why);
 			continue;
@@ -193,7 +200,7 @@ static void add_points(struct ap_arena *arena, const struct ap_varied *v, struct
 {
 	static const struct ap_column columns[] = {{"value", "value", AP_CELL_NUMBER},
 		{"plan", "plan", AP_CELL_TEXT}, {"step_s", "step", AP_CELL_SECONDS},
-		{"step_bound_s", "bound", AP_CELL_SECONDS},
+		{"own_step_s", "own step", AP_CELL_SECONDS}, {"step_bound_s", "bound", AP_CELL_SECONDS},
 		{"samples_per_s", "samples/s", AP_CELL_NUMBER}};
 
 	ap_sheet_block(s, "points", "values that were searched");
@@ -204,8 +211,36 @@ static void add_points(struct ap_arena *arena, const struct ap_varied *v, struct
 		ap_sheet_cell(s, p->value);
 		ap_sheet_cell_text(s, p->plan == AP_NONE ? NULL : ap_varied_letter(arena, p->plan));
 		ap_sheet_cell(s, p->plan == AP_NONE ? NAN : p->step_s[p->plan]);
+		ap_sheet_cell(s, isfinite(p->own_s) ? p->own_s : NAN);
 		ap_sheet_cell(s, p->bound_s > 0 ? p->bound_s : NAN);
 		ap_sheet_cell(s, p->rate > 0 ? p->rate : NAN);
+	}
+}
+
+/* Where a plan that was found at another value is faster than what the search of now finds. */
+static void add_present(struct ap_arena *arena, const struct ap_varied *v, struct ap_sheet *s)
+{
+	char buf[32];
+
+	for (uint32_t i = 0; i < v->npoint && !v->in_steps; i++) {
+		const struct ap_varied_point *p = &v->point[i];
+		double gain = p->plan == AP_NONE ? 0 : 1 - p->step_s[p->plan] / p->own_s;
+
+		if (p->value < v->base || p->value > v->base || gain < WORTH)
+			continue;
+		if (!isfinite(p->own_s)) {
+			ap_sheet_remark(s,
+				"Now, at %s, plan %s fits, which was found at %s; without --vary none is "
+				"found; --plan-out writes it.", ap_varied_value(arena, v->unit, p->value),
+				ap_varied_letter(arena, p->plan),
+				ap_varied_value(arena, v->unit, p->found_at));
+			continue;
+		}
+		ap_sheet_remark(s, "Now, at %s, plan %s, which was found at %s, is %s %% faster than what is "
+			"found without --vary; --plan-out writes it.",
+			ap_varied_value(arena, v->unit, p->value), ap_varied_letter(arena, p->plan),
+			ap_varied_value(arena, v->unit, p->found_at),
+			four_digits(ceil(gain * 1e4) / 100, buf));
 	}
 }
 
@@ -228,6 +263,7 @@ void ap_varied_write(struct ap_ctx *ctx, const struct ap_varied *v, bool json, s
 		v->in_steps || v->ninterval == 1 ? "" : v->nopen ? "; some ends are not narrowed down"
 			: "; ends are known to 0.1 %",
 		v->complete ? "" : " Stopped before all was known.");
+	add_present(ctx->arena, v, s);
 	add_reasons(v, s);
 	add_plans(ctx->arena, v, s);
 	if (json) {

@@ -19,6 +19,8 @@ struct ap_varied_point { /* a value at which was searched */
 	double value;
 	uint32_t plan; /* the best one there of all that were found; AP_NONE: none fits */
 	const double *step_s; /* [nplan] of all plans there; INFINITY: it does not fit there */
+	double own_s; /* of the plan that the search there found by itself; INFINITY: it found none */
+	double found_at; /* the value at which the best one was found first */
 	double bound_s; /* no plan has a shorter step there; 0: not known */
 	double rate; /* samples per second of the best; 0: not known */
 	const char *why; /* there is no plan; NULL: there is one */
@@ -30,6 +32,7 @@ struct ap_varied_interval { /* values between which one plan is best */
 	double from_s, to_s; /* its steps there */
 	bool proven; /* no plan is faster anywhere within, by more than `within` */
 	double margin; /* by how much one could be at most, as a share of its step; NAN: not known */
+	double gap; /* by how much it is above a bound of its searches at most, likewise */
 	uint32_t searches; /* from `from` to `to` */
 	const char *why; /* there is no plan; NULL: there is one */
 };
