@@ -43,6 +43,7 @@ struct ap_options {
 	bool is_free; /* no stage has a limit */
 	bool is_alike; /* all layers of the body are of one class: which of them take a kind is the same */
 	size_t nmade;
+	uint64_t compared, most_compared; /* choices with others */
 	struct ap_pipe pipe;
 	const struct ap_part_choice *least; /* [part] bytes alone: the least of each */
 	struct beside *beside; /* [part] */
@@ -276,7 +277,7 @@ struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partiti
 	struct ap_options *c = AP_NEW(ctx->arena, struct ap_options);
 
 	*c = (struct ap_options){.ctx = ctx, .p = p, .number = number, .npart = p->nstage * p->nsegment,
-		.chain_id = ap_map_create(ctx->arena), .range_id = ap_map_create(ctx->arena)};
+		.most_compared = UINT64_MAX, .chain_id = ap_map_create(ctx->arena), .range_id = ap_map_create(ctx->arena)};
 	lay_out(c);
 	make_ticks(c);
 	make_floors(c);
@@ -288,6 +289,11 @@ struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partiti
 	make_lean(c);
 	c->beside = AP_NEW_N(ctx->arena, struct beside, c->npart);
 	return c;
+}
+
+void ap_options_limit(struct ap_options *c, uint64_t comparisons)
+{
+	c->most_compared = comparisons;
 }
 
 double ap_options_tick_s(const struct ap_options *c)
@@ -542,23 +548,26 @@ static bool is_new_least(struct least *l, const struct ap_part_choice *x, unsign
 	return true;
 }
 
-/* Drops what another one is as good as. Sorted, so that only earlier ones can be. Returns how many stay. */
-static size_t keep_best(struct ap_arena *scratch, struct ap_part_choice *v, size_t n, unsigned what)
+/* Drops what another one is as good as. Sorted, so that only earlier ones can be. Returns how many stay. Sets
+ * *cut if there may be more, as the comparisons have come to their limit. */
+static size_t keep_best(struct ap_options *c, struct ap_part_choice *v, size_t n, unsigned what, bool *cut)
 {
-	struct ap_mark mark = ap_arena_mark(scratch);
+	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
 	struct least least;
-	bool flat = make_least_table(scratch, v, n, what, &least);
+	bool flat = make_least_table(c->ctx->scratch, v, n, what, &least);
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !*cut; i++) {
 		size_t k = 0;
 
 		while (!flat && k < kept && !as_good(&v[k], &v[i], what))
 			k++;
+		c->compared += k;
+		*cut = c->compared > c->most_compared;
 		if (flat ? is_new_least(&least, &v[i], what) : k == kept)
 			v[kept++] = v[i];
 	}
-	ap_arena_release(scratch, mark);
+	ap_arena_release(c->ctx->scratch, mark);
 	return kept;
 }
 
@@ -616,16 +625,18 @@ static void extend(struct ap_options *c, uint32_t degree, int64_t layer, int64_t
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
 	struct growing g = {.c = c, .degree = degree, .layer = layer, .nth = nth};
-	size_t n, most = c->nmade < MANY_CHOICES ? MOST_CHOICES : FEW_CHOICES;
+	bool many = c->nmade >= MANY_CHOICES || c->compared >= c->most_compared;
+	size_t n, most = many ? FEW_CHOICES : MOST_CHOICES;
 	struct ap_part_choice *v;
 
 	for (uint32_t i = 0; i < from->n; i++)
 		grow(&g, &from->v[i], i);
 	if (g.v.n)
 		qsort(g.v.v, g.v.n, sizeof *g.v.v, by_value);
-	n = keep_best(c->ctx->scratch, g.v.v, g.v.n, (c->is_free ? 0 : BYTES) |
-		(c->p->kinds == AP_KINDS_LIST && !c->is_alike ? SAID : 0));
-	out->cut = from->cut || n > most;
+	out->cut = false;
+	n = keep_best(c, g.v.v, g.v.n, (c->is_free ? 0 : BYTES) |
+		(c->p->kinds == AP_KINDS_LIST && !c->is_alike ? SAID : 0), &out->cut);
+	out->cut = out->cut || from->cut || n > most;
 	out->n = (uint32_t)(n > most ? most : n);
 	c->nmade += out->n;
 	v = ap_arena_alloc_raw(c->ctx->arena, out->n + 1, sizeof *v);
@@ -810,14 +821,15 @@ static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_c
 	struct ap_part_choice *v = ap_arena_alloc_raw(c->ctx->scratch, all->n + 1, sizeof *v);
 	const struct beside *beside = beside_of(c, q);
 	int64_t capacity = capacity_of(c, q);
+	bool cut = false;
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < all->n; i++)
 		if (bytes_with(beside, &all->v[i]) <= capacity)
 			v[n++] = all->v[i];
-	n = keep_best(c->ctx->scratch, v, n, c->pipe.nsegment == 1 ? 0 : BYTES);
+	n = keep_best(c, v, n, c->pipe.nsegment == 1 ? 0 : BYTES, &cut);
 	*out = (struct ap_part_choices){(uint32_t)n, ap_arena_memdup(c->ctx->arena, v, n * sizeof *v),
-		all->cut};
+		cut || all->cut};
 	ap_arena_release(c->ctx->scratch, mark);
 }
 

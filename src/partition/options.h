@@ -34,6 +34,9 @@ struct ap_options; /* made on demand, kept */
 /* number: [nkind] of a uniform plan; NULL otherwise. */
 struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partition *p, const int64_t *number);
 
+/* After so many comparisons of choices ranges are cut: for a problem that is not to take long. */
+void ap_options_limit(struct ap_options *c, uint64_t comparisons);
+
 double ap_options_tick_s(const struct ap_options *c); /* a power of two */
 double ap_options_error_s(const struct ap_options *c); /* by which rounding moves an objective at most */
 

@@ -28,6 +28,7 @@
 #define FEW_CELLS 1000 /* parts times layers, where segments' lattices are quick */
 #define RELAX_WORK 12000000 /* of the same, where layers are shared out in fractions */
 #define WHOLE_WORK 500000 /* and where these are told apart by whole ones */
+#define COMPARISONS (UINT64_C(1) << 21) /* of choices, likewise: some ten milliseconds */
 #define FAR (INT64_MAX / 4) /* no plan */
 #define NONE_YET ((INT64_C(1) << 52) + 1) /* ticks */
 
@@ -566,6 +567,8 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 	own.arena = ap_arena_create_like(ctx->arena);
 	any.kinds = p->kinds == AP_KINDS_UNIFORM ? AP_KINDS_LIST : p->kinds;
 	c = ap_options_create(&own, &any, NULL);
+	if (p->nsegment > 1 && p->nstage * p->nsegment * ap_partition_body(p) > FEW_CELLS)
+		ap_options_limit(c, times * COMPARISONS); /* what comes of them is seldom more than the fractions say */
 	replay = ap_options_replay(&own, c);
 	most = ceil((enough + ap_options_error_s(c)) / ap_options_tick_s(c));
 	for (uint32_t d = 0; d < p->ndegree; d += at_once) {
