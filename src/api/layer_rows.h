@@ -27,7 +27,8 @@ enum ap_layer_end { AP_LAYERS_FIRST, AP_LAYERS_LAST };
 struct ap_layer_rows {
 	const struct ap_partition_row *row; /* [layers that are kept + AP_LAYERS_ENDS]; NULL: no such plan */
 	const char *why; /* there is none; NULL as well: layers recomputed so are no blocks of their own */
-	bool by_degrees; /* why: so it is with these degrees, sp and micro-batches, whatever else is decided */
+	bool by_degrees; /* why: so it is with these degrees, sp and micro-batches, whatever else
+	                    is decided */
 	int64_t passed_bytes; /* most that a layer passes on to others, of a micro-batch */
 	int64_t context_bytes; /* of a device, beside all layers */
 	double summed_s; /* of a micro-batch, in rows of one stage: what several stages do not take, as

@@ -165,7 +165,8 @@ static void look(struct trying *t)
 
 		t->trial->verdict = AP_DECISION_REFUSED;
 		for (int k = 0; k < AP_MIX_KINDS && kind[k]; k++)
-			t->yield->by_degrees |= ap_layer_table_find(t->c->rows, &t->trial->point, k)->by_degrees;
+			t->yield->by_degrees |=
+				ap_layer_table_find(t->c->rows, &t->trial->point, k)->by_degrees;
 		return;
 	}
 	ap_kin_tell_layers(&q, &t->trial->point, &t->yield->told);

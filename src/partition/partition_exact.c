@@ -568,7 +568,7 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 	any.kinds = p->kinds == AP_KINDS_UNIFORM ? AP_KINDS_LIST : p->kinds;
 	c = ap_options_create(&own, &any, NULL);
 	if (p->nsegment > 1 && p->nstage * p->nsegment * ap_partition_body(p) > FEW_CELLS)
-		ap_options_limit(c, times * COMPARISONS); /* what comes of them is seldom more than the fractions say */
+		ap_options_limit(c, times * COMPARISONS); /* they seldom say more than fractions do */
 	replay = ap_options_replay(&own, c);
 	most = ceil((enough + ap_options_error_s(c)) / ap_options_tick_s(c));
 	for (uint32_t d = 0; d < p->ndegree; d += at_once) {
