@@ -277,7 +277,8 @@ struct ap_options *ap_options_create(struct ap_ctx *ctx, const struct ap_partiti
 	struct ap_options *c = AP_NEW(ctx->arena, struct ap_options);
 
 	*c = (struct ap_options){.ctx = ctx, .p = p, .number = number, .npart = p->nstage * p->nsegment,
-		.most_compared = UINT64_MAX, .chain_id = ap_map_create(ctx->arena), .range_id = ap_map_create(ctx->arena)};
+		.most_compared = UINT64_MAX,
+		.chain_id = ap_map_create(ctx->arena), .range_id = ap_map_create(ctx->arena)};
 	lay_out(c);
 	make_ticks(c);
 	make_floors(c);
