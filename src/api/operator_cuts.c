@@ -118,6 +118,7 @@ bool ap_operator_cuts_search(struct ap_ctx *ctx, const struct ap_settings *set, 
 		ap_operator_cuts_settings(ctx, set, d, &d->trial[at[k]].point, &o);
 		fastest = o;
 		ap_setting_unset(&fastest, AP_SET_keep); /* what is kept is held against it */
+		ap_setting_unset(&fastest, AP_SET_within);
 		each_s = ap_operator_cuts_step(ctx, &fastest, src);
 		if (each_s > 0 && each_s < best_s) {
 			best_s = *step_s = each_s;

@@ -292,6 +292,9 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o, unsigned
 		CONTRADICT(unequal_stages, executor, "its stages have equal numbers of devices; generic "
 			"stands for software without that limit");
 	check_vary(ctx, o, uses);
+	/* a file of settings may say it for whoever keeps a plan */
+	if ((uses & AP_FOR_DECIDERS) && !o->keep && o->origin[AP_SET_within] == AP_FROM_OPTION)
+		REFUSE(within, "expected --keep, too, of whose plan it is said");
 	if (GIVEN(global_rank) && !OPEN(AP_SET_device_num) && o->device_num &&
 		o->global_rank >= o->device_num)
 		CONTRADICT(global_rank, device_num, "ranks count from 0");
