@@ -255,6 +255,7 @@ def recomputed(plan, language=None):
     # fused attention computes its core again by itself; what goes by Megatron's mathematics holds nothing gathered
     idle = {"none"} | ({"selective"} if any(op["type"] == "FlashAttentionScore" for op in plan["operators"]) else set())
     idle |= set() if plan["settings"]["executor"] in ("mindspore", "mindformers") else {"communication"}
+    idle |= {"mla_up_proj"}  # of latent attention alone, which none of these networks has
     if not any(op["recompute"] for op in plan["operators"]):  # words that mark nothing, with a note
         idle |= {w for kind in again["kinds"] for w in kind.split("+")} - {"communication"}
     kinds, counts = [], []
@@ -321,8 +322,7 @@ def check_again(facts, plan, language):
     else:
         full, words = rules.megatron_again(facts)
         same("full recomputation", full, table.get("full", none))
-        # Of latent attention alone, which none of these networks has.
-        asked = {w for k in kinds for w in k.split("+")} - {"full", "mla_up_proj"}
+        asked = {w for k in kinds for w in k.split("+")} - {"full"}
         same("words of recomputation", words, asked)
 
 
