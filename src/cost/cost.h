@@ -59,8 +59,10 @@ struct ap_opt_shard {
 
 struct ap_op_cost {
 	double load; /* work of the rank that has most of it / the mean: see cost/expert_load.h */
-	double forward_s, backward_s; /* kernels; backward_s includes the second forward run */
+	double forward_s, backward_s; /* kernels on the device; backward_s includes the second forward run */
 	double recompute_s; /* part of backward_s for that run */
+	double forward_launch_s, backward_launch_s, recompute_launch_s; /* in which the host starts these,
+	                                                                   likewise */
 	double forward_comm_s, backward_comm_s; /* the latter includes that run's collectives */
 	double covered_s, covered_back_s; /* of a micro-batch: the work behind which operands go round, of
 	                                     each operand */

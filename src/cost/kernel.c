@@ -95,8 +95,8 @@ void ap_kernel_parts(const struct ap_chip *chip, const struct ap_kernel *k, stru
 	if (!k->joined) {
 		x->launch_s = fmax(1, k->starts) * k->launch_s;
 		x->fixed_s = fmax(1, k->starts) * chip->fixed_s[unit_of(k->unit)];
-		x->by = x->launch_s > x->fixed_s + x->s ? AP_KERNEL_BY_LAUNCH : x->by;
-		x->s = fmax(x->launch_s, x->fixed_s + x->s);
+		x->s += x->fixed_s;
+		x->by = x->launch_s > x->s ? AP_KERNEL_BY_LAUNCH : x->by;
 		add_constant(x, &chip->fixed_s[unit_of(k->unit)]);
 	}
 	if (x->by == AP_KERNEL_BY_MEMORY) {
@@ -111,5 +111,5 @@ double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k)
 	struct ap_kernel_parts x;
 
 	ap_kernel_parts(chip, k, &x);
-	return x.s;
+	return fmax(x.launch_s, x.s);
 }

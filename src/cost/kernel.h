@@ -10,9 +10,9 @@
  * and K after tensor parallelism must pay). A type in which the matrix unit is no faster than the
  * vector unit, such as a V100's float32, runs there in small tiles, without these extents. Products of a
  * batch with rows that the matrix unit cannot load run on the vector unit in float32, in its tiles of m and
- * n, whose edges are filled in vain, but without its pipeline along k. A kernel takes at least as long as
- * the host needs to start it; what another kernel starts has no fixed cost. A product of experts is a kernel
- * for each.
+ * n, whose edges are filled in vain, but without its pipeline along k. What another kernel starts has no fixed
+ * cost. A product of experts is a kernel for each. The host starts a kernel every launch_s: it runs ahead of
+ * the device where kernels take longer (plan/pass.h); one by itself takes the longer of both.
  */
 #ifndef AP_COST_KERNEL_H
 #define AP_COST_KERNEL_H
@@ -35,18 +35,20 @@ struct ap_kernel {
 	bool joined; /* a part of a kernel that something else starts */
 };
 
+/* Seconds of one that nothing runs ahead of: max(launch, time on the device). */
 double ap_kernel_time_s(const struct ap_chip *chip, const struct ap_kernel *k);
 
-/* What that is made of: max(launch, fixed + max(flops / rate, bytes / Bps)). */
+/* What it is made of: on the device fixed + max(flops / rate, bytes / Bps). */
 struct ap_kernel_parts {
 	double flops, flops_per_s; /* with the extents that halve the rate;
 		at the unit's share of its peak; 0:
 	                              nothing is computed */
 	double bytes, Bps;
 	double fixed_s, launch_s; /* of all its starts */
-	enum { AP_KERNEL_BY_COMPUTE, AP_KERNEL_BY_MEMORY, AP_KERNEL_BY_LAUNCH } by; /* what decides */
+	enum { AP_KERNEL_BY_COMPUTE, AP_KERNEL_BY_MEMORY, AP_KERNEL_BY_LAUNCH } by; /* what decides; LAUNCH: the
+		host takes longer than the device */
 	const double *constant[8]; /* fields of the chip that it is made of, NULL-terminated */
-	double s;
+	double s; /* on the device */
 };
 void ap_kernel_parts(const struct ap_chip *chip, const struct ap_kernel *k, struct ap_kernel_parts *out);
 

@@ -85,5 +85,8 @@ void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap
 	out->s[AP_LEG_FORWARD] = cost->forward_s;
 	out->s[AP_LEG_AGAIN] = cost->recompute_s;
 	out->s[AP_LEG_BACKWARD] = cost->backward_s - cost->recompute_s;
+	out->s[AP_LEG_FORWARD_LAUNCH] = cost->forward_launch_s;
+	out->s[AP_LEG_AGAIN_LAUNCH] = cost->recompute_launch_s;
+	out->s[AP_LEG_BACKWARD_LAUNCH] = cost->backward_launch_s - cost->recompute_launch_s;
 	out->s[AP_LEG_OPTIMIZER] += fmax(0, cost->optimizer_s - x.gathered_s);
 }

@@ -21,6 +21,7 @@ enum ap_leg { /* in seconds of a step, all micro-batches */
 	AP_LEG_BACKWARD, /* the kernel, without the one run again */
 	AP_LEG_BACKWARD_IN, /* collectives of results' gradients before it */
 	AP_LEG_BACKWARD_OUT, /* of operands' gradients after it */
+	AP_LEG_FORWARD_LAUNCH, AP_LEG_AGAIN_LAUNCH, AP_LEG_BACKWARD_LAUNCH, /* the host starts these */
 	AP_LEG_SEND, AP_LEG_SEND_BACK, /* to another stage, and the gradient back */
 	AP_LEG_EXCHANGE, /* of gradients, without latencies */
 	AP_LEG_EXCHANGE_SHARE, /* its part of the latency of full buckets, see ap_legs_make() */

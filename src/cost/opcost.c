@@ -27,10 +27,13 @@ static void told(const struct ap_opcost *x, const char *what, const struct ap_ke
 
 static double timed_s(const struct ap_opcost *x, const char *what, const struct ap_kernel *k)
 {
-	double s = ap_kernel_time_s(x->chip, k);
+	struct ap_kernel_parts parts;
 
-	told(x, what, k, 0, s);
-	return s;
+	ap_kernel_parts(x->chip, k, &parts);
+	if (x->launch_s)
+		*x->launch_s += x->times * parts.launch_s;
+	told(x, what, k, 0, parts.s);
+	return parts.s;
 }
 
 /* The backward pass reads the copy with the halo. */
@@ -485,7 +488,7 @@ static double copies_forward_s(const struct ap_opcost *x)
 
 	if (!x->t->float8)
 		return 0;
-	part.times /= x->t->in[0].float8_readers;
+	part.times /= x->t->in[0].float8_readers; /* which counts for the host, too */
 	return copy_in_8_bits_s(&part, elements_of(x, 0), copies_of(x, 0)) / x->t->in[0].float8_readers;
 }
 
@@ -508,6 +511,7 @@ static double copies_of_weight_s(struct ap_opcost *x)
 		.bytes = 2 * elements * ap_float8_bytes(x->step->float8)};
 
 	x->of = AP_TERM_FORWARD;
+	x->launch_s = &x->c->forward_launch_s;
 	x->times = times;
 	if (!x->step->float8_params)
 		return times * copy_in_8_bits_s(x, elements, copies_of(x, 1));
@@ -560,10 +564,13 @@ static void kernels(struct ap_opcost *x)
 	x->of = AP_TERM_FORWARD;
 	x->times = times;
 	if (!x->t->measured) {
+		x->launch_s = &x->c->forward_launch_s;
 		x->c->forward_s = times * (forward_s(x) + copies_forward_s(x));
 		x->of = AP_TERM_BACKWARD;
+		x->launch_s = &x->c->backward_launch_s;
 		x->c->backward_s = times * (backward_s(x) + copies_backward_s(x) + sum_s(x));
 		x->of = AP_TERM_NONE;
+		x->launch_s = NULL;
 		return;
 	}
 	for (int f = 0; f < x->b->nfactor; f++)
@@ -583,11 +590,13 @@ static void run_again(struct ap_opcost *x)
 {
 	double times = x->t->once ? 1 : (double)x->step->micro_batches;
 
-	if (x->t->recomputed && !x->keeps_results)
+	if (x->t->recomputed && !x->keeps_results) {
 		x->c->recompute_s = x->c->forward_s;
-	else if (x->halo_bytes > 0 && x->t->in[x->halo_operand].again && !x->t->measured)
+		x->c->recompute_launch_s = x->c->forward_launch_s;
+	} else if (x->halo_bytes > 0 && x->t->in[x->halo_operand].again && !x->t->measured)
 		x->c->recompute_s = times * halo_copy_s(x);
 	x->c->backward_s += x->c->recompute_s;
+	x->c->backward_launch_s += x->c->recompute_launch_s;
 	x->of = AP_TERM_BACKWARD;
 	x->times = 1;
 	told(x, "computed again", NULL, 0, x->c->recompute_s);
@@ -823,12 +832,15 @@ static void make_cost(struct ap_pricer *pr, const struct ap_task *t, const struc
 			continue;
 		x.times = (double)x.step->micro_batches;
 		x.of = AP_TERM_FORWARD;
+		x.launch_s = &x.c->forward_launch_s;
 		time_s = x.times * cast_s(&x, i);
 		x.c->forward_s += time_s;
 		x.of = AP_TERM_BACKWARD;
+		x.launch_s = &x.c->backward_launch_s;
 		x.c->backward_s += x.t->in[i].grad ? x.times * cast_s(&x, i) : 0;
 	}
 	x.of = AP_TERM_OPTIMIZER;
+	x.launch_s = NULL;
 	x.times = 1;
 	for (int i = 0; i < x.b->nin; i++) {
 		if (t->in[i].kind == AP_TENSOR_PARAM && t->in[i].owner)
@@ -888,9 +900,14 @@ static double ap_gradient_exposed(const struct ap_step *step)
 	return 1 - hidden_part(step) / (double)step->micro_batches;
 }
 
+double ap_op_cost_kernels_s(const struct ap_op_cost *c)
+{
+	return fmax(c->forward_s, c->forward_launch_s) + fmax(c->backward_s, c->backward_launch_s);
+}
+
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step)
 {
-	return ap_quantise_s(c->forward_s + c->backward_s + c->forward_comm_s + c->backward_comm_s +
+	return ap_quantise_s(ap_op_cost_kernels_s(c) + c->forward_comm_s + c->backward_comm_s +
 		c->input_s + c->optimizer_s - c->bucketed_gather_s +
 		ap_gradient_exposed(step) * (c->gradient_s - c->bucketed_s) +
 		(1 - hidden_part(step)) * (c->gradient_each_s - c->bucketed_each_s), step->quantum_s);

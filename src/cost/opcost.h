@@ -35,6 +35,7 @@ struct ap_opcost {
 	void *user;
 	enum ap_term_of of; /* of what is timed now; AP_TERM_NONE: nothing that is told */
 	double times;
+	double *launch_s; /* of what is timed now, of a step; NULL: not counted */
 };
 
 /* Bytes of an operand's and a result's slice, and of a result before its sums are dealt: of the rank that has
@@ -73,6 +74,9 @@ static inline bool ap_opcost_casts(const struct ap_opcost *x, int i)
 void ap_op_cost_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	struct ap_op_cost *out);
 
+/* Seconds of its kernels in a step, where the host runs ahead within a pass of one operator alone. */
+double ap_op_cost_kernels_s(const struct ap_op_cost *c);
+
 /* Tells the terms of the same: those of kernels are all of forward_s, backward_s and, but for the
  * gathering of weights, optimizer_s. The kernels live as long as the call. */
 void ap_op_cost_terms(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
@@ -87,7 +91,7 @@ double ap_op_sum_s(const struct ap_chip *chip, const struct ap_step *step, const
 double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,
 	const char **algorithm);
 
-/* Share of the additive objective, quantised: kernels + communication + optimizer + exposed part of
+/* Share of the additive objective, quantised: kernels (the longer of device and host) + communication + optimizer + exposed part of
  * the gradient exchange. What goes in buckets is charged its bytes and its part of a bucket's latency. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
 

@@ -686,7 +686,7 @@ struct ap_plan_guess ap_plan_guess(struct ap_plan_maker *k, ap_id node, const in
 	const struct ap_node *n = &g->node[node];
 	ap_id op = priced(k, node, count, 0, 0);
 	const struct ap_op_cost *c = &k->ops.v[op].cost;
-	struct ap_plan_guess out = {.own_s = c->forward_s + c->backward_s + c->forward_comm_s +
+	struct ap_plan_guess out = {.own_s = ap_op_cost_kernels_s(c) + c->forward_comm_s +
 		c->backward_comm_s + c->optimizer_s + c->input_s,
 		.exchange_s = c->gradient_s + c->gradient_each_s};
 

@@ -12,6 +12,7 @@ struct running {
 	bool last, least, beside;
 	double start; /* of the block, from which times below count, all but that of gradients */
 	double compute, comm; /* when each stream is free */
+	double host; /* when the host has started the kernels so far */
 	double awaited; /* when comm is free but for reductions of dealt gradients behind */
 	double gradient; /* the same, from the start of the pass */
 	double recorded; /* end of the last event of comm, from the start of the pass */
@@ -58,19 +59,26 @@ static void sample(struct running *r, double at, int64_t bytes)
 		AP_PUSH(r->m->ctx->scratch, r->run->samples, s);
 }
 
-/* Runs a kernel of `work` seconds, slowed while gradients are exchanged. It allocates at its start,
- * with its temporaries, and frees at its end. */
-static double kernel(struct running *r, enum ap_event_kind kind, ap_id node, double work, double from,
+/* Seconds of a kernel in a pass, on the device and for the host to start it. */
+struct work {
+	double device_s, host_s;
+};
+
+/* Runs a kernel, slowed while gradients are exchanged, once the host has started it. It allocates at its
+ * start, with its temporaries, and frees at its end. */
+static double kernel(struct running *r, enum ap_event_kind kind, ap_id node, struct work w, double from,
 	int64_t allocated, int64_t freed)
 {
-	double start = later(r->compute, from), beside, end;
+	double free_at = later(r->compute, from), work = w.device_s, start, beside, end;
 
+	r->host += w.host_s;
+	start = later(free_at, r->host);
 	beside = later(0, r->gradient - r->start - start);
 	if (beside > work * r->m->slowdown)
 		beside = work * r->m->slowdown;
 	end = start + beside + (work - beside / r->m->slowdown);
 	r->compute = end;
-	r->run->compute_s += end - start;
+	r->run->compute_s += end - free_at;
 	record(r, AP_STREAM_COMPUTE, kind, node, 0, start, end);
 	r->held += allocated;
 	sample(r, start, r->held + r->m->p->op[node].cost.temporary_bytes);
@@ -177,13 +185,14 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 static void forward(struct running *r, ap_id node)
 {
 	const struct ap_node *n = &r->m->p->graph->node[node];
+	const struct ap_op_cost *c = &r->m->p->op[node].cost;
 	double at = 0;
 
 	for (uint32_t i = 0; i < n->bound.nin; i++)
 		at = later(at, moves(r, node, i, THERE, since(r, &r->m->ready[n->in[i]])));
 	at = collectives(r, node, AP_PHASE_FORWARD, false, at);
-	at = kernel(r, AP_EVENT_FORWARD, node, r->m->p->op[node].cost.forward_s * r->m->per_micro, at,
-		r->m->live->kept[node], 0);
+	at = kernel(r, AP_EVENT_FORWARD, node, (struct work){c->forward_s * r->m->per_micro,
+		c->forward_launch_s * r->m->per_micro}, at, r->m->live->kept[node], 0);
 	at = collectives(r, node, AP_PHASE_FORWARD, true, at);
 	for (uint32_t o = 0; o < n->bound.nout; o++)
 		r->m->ready[n->out[o]] = at_time(r, at);
@@ -199,7 +208,9 @@ static void again(struct running *r, ap_id node, double from)
 {
 	const struct ap_node *n = &r->m->p->graph->node[node];
 	const struct ap_task *t = &r->m->p->task[node];
-	double work = r->m->p->op[node].cost.recompute_s * r->m->per_micro, at = 0;
+	const struct ap_op_cost *c = &r->m->p->op[node].cost;
+	struct work work = {c->recompute_s * r->m->per_micro, c->recompute_launch_s * r->m->per_micro};
+	double at = 0;
 
 	for (uint32_t i = 0; i < n->bound.nin; i++) {
 		struct ap_pass_time *ready = again_at(r, n->in[i]);
@@ -209,7 +220,7 @@ static void again(struct running *r, ap_id node, double from)
 		at = later(at, since(r, ready));
 	}
 	at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
-	if (work > 0)
+	if (work.device_s > 0)
 		at = kernel(r, AP_EVENT_AGAIN, node, work, at, r->m->live->again[node], 0);
 	else
 		r->held += r->m->live->again[node];
@@ -318,12 +329,13 @@ static double backward_ready(const struct running *r, ap_id node)
 	return at;
 }
 
-/* Seconds of gradient kernels for one micro-batch. */
-static double backward_s(const struct running *r, ap_id node)
+/* A share of the gradient kernels for one micro-batch. */
+static struct work backward_work(const struct running *r, ap_id node, double share)
 {
 	const struct ap_op_cost *c = &r->m->p->op[node].cost;
 
-	return (c->backward_s - c->recompute_s) * r->m->per_micro;
+	return (struct work){(c->backward_s - c->recompute_s) * r->m->per_micro * share,
+		(c->backward_launch_s - c->recompute_launch_s) * r->m->per_micro * share};
 }
 
 /* When a set may begin at a node's backward pass. What is only gathered again follows the gradient, as a
@@ -362,7 +374,7 @@ static void backward(struct running *r, ap_id node)
 			at = collectives(r, node, AP_PHASE_RECOMPUTE, false, at);
 		at = collectives(r, node, AP_PHASE_BACKWARD, true, at);
 		if (share < 1)
-			at = kernel(r, AP_EVENT_BACKWARD, node, backward_s(r, node) * (1 - share), at, 0,
+			at = kernel(r, AP_EVENT_BACKWARD, node, backward_work(r, node, 1 - share), at, 0,
 				freed);
 		else
 			r->held -= freed;
@@ -385,7 +397,7 @@ static void weights(struct running *r, ap_id node)
 	double share = r->m->live->weight_share[node];
 
 	if (share > 0)
-		kernel(r, AP_EVENT_WEIGHT, node, backward_s(r, node) * share, 0, 0,
+		kernel(r, AP_EVENT_WEIGHT, node, backward_work(r, node, share), 0, 0,
 			r->m->live->freed_late[node] + r->m->live->late[node]);
 	exchange(r, node, r->compute);
 }
@@ -413,7 +425,7 @@ static void end(struct running *r, bool last)
 	AP_PUSH(r->m->ctx->scratch, run->blocks, r->block);
 	r->start += r->block.span_s;
 	r->comm = later(0, r->comm - r->block.span_s);
-	r->compute = r->awaited = 0;
+	r->compute = r->host = r->awaited = 0;
 }
 
 /* Calls run for the part's nodes that run with every micro-batch. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pass of a part over one micro-batch, operator by operator, from time 0. A kernel starts when
- * the compute stream is free and its operands are ready; redistributions run on the communication
+ * the compute stream is free, its operands are ready and the host has started it, which starts kernels one
+ * after the other and runs ahead of the device within a block; redistributions run on the communication
  * stream; of those that share a copy the first in the order of the forward pass, once all gradients have
  * been added up. Where a block ends (plan/blocks.h), the two streams meet: the next begins when both are
  * free, so that a pass takes the sum of its blocks' times. A redistribution belongs to the block that

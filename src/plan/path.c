@@ -48,6 +48,8 @@ struct item {
 struct chain {
 	double *end_s; /* [places] earliest end of the kernel there */
 	uint32_t *from; /* [places] the place before */
+	bool *hosted; /* [places] is that where its block begins, and between them what the host takes to
+	                 start kernels, up to this one? */
 	bool hides; /* tokens on their way to experts and back take no time */
 };
 
@@ -138,6 +140,24 @@ static double kernel_s(const struct tracing *x, const struct run *r)
 		return 0;
 	leg = kernel_leg(x, r, &share);
 	return micro_s(x, r->node, leg) * share;
+}
+
+/* The leg that the host's work for a run is. */
+static enum ap_leg launch_leg(const struct run *r)
+{
+	return r->kind == RUN_FORWARD ? AP_LEG_FORWARD_LAUNCH
+		: r->kind == RUN_AGAIN ? AP_LEG_AGAIN_LAUNCH : AP_LEG_BACKWARD_LAUNCH;
+}
+
+/* Seconds of the host to start it. */
+static double host_s(const struct tracing *x, const struct run *r)
+{
+	double share;
+
+	if (r->kind == RUN_MEETING)
+		return 0;
+	(void)kernel_leg(x, r, &share);
+	return micro_s(x, r->node, launch_leg(r)) * share;
 }
 
 static double item_s(const struct tracing *x, const struct item *c)
@@ -443,14 +463,16 @@ static bool is_hidden(const struct tracing *x, const struct chain *chain, const 
 		ap_parts_moves_tokens(x->p->graph, c->node, c->operand - x->first[c->node]);
 }
 
-/* O((runs + items) log runs). scale: of what is between kernels. */
+/* O((runs + items) log runs). scale: of what is between kernels, and of the host. */
 static void trace_chain(struct tracing *x, const struct pass *pass, double scale, bool hides,
 	struct chain *out)
 {
 	struct most m;
+	double host = 0; /* since the block began */
 
 	*out = (struct chain){AP_NEW_N(x->ctx->scratch, double, pass->end + 1),
-		AP_NEW_N(x->ctx->scratch, uint32_t, pass->end + 1), hides};
+		AP_NEW_N(x->ctx->scratch, uint32_t, pass->end + 1),
+		AP_NEW_N(x->ctx->scratch, bool, pass->end + 1), hides};
 	most_init(x->ctx, pass->end + 1, &m);
 	most_set(&m, 0, 0);
 	for (uint32_t place = 1; place <= pass->end; place++) {
@@ -460,8 +482,14 @@ static void trace_chain(struct tracing *x, const struct pass *pass, double scale
 			if (item_s(x, &pass->items.v[c]) > 0 && !is_hidden(x, out, &pass->items.v[c]))
 				most_add(&m, pass->items.v[c].behind, scale * item_s(x, &pass->items.v[c]));
 		out->from[place] = r && !r->solid ? place - 1 : m.at[1]; /* that one waits for no item */
-		out->end_s[place] = (r && !r->solid ? out->end_s[place - 1] : m.value[1]) +
-			(r ? kernel_s(x, r) : 0);
+		out->end_s[place] = r && !r->solid ? out->end_s[place - 1] : m.value[1];
+		host = r && r->kind != RUN_MEETING ? host + host_s(x, r) : 0;
+		if (host > 0 && r->solid && out->end_s[r->begins] + scale * host > out->end_s[place]) {
+			out->from[place] = r->begins;
+			out->hosted[place] = true;
+			out->end_s[place] = out->end_s[r->begins] + scale * host;
+		}
+		out->end_s[place] += r ? kernel_s(x, r) : 0;
 		most_set(&m, place, out->end_s[place]);
 	}
 }
@@ -502,6 +530,20 @@ static void count_kernel(struct tracing *x, const struct run *r, double times)
 	x->passed[r->node].s[leg] += times * share;
 }
 
+/* Counts the host's work for the runs behind a place, up to another one. */
+static void count_host(struct tracing *x, const struct pass *pass, uint32_t from, uint32_t place, double times)
+{
+	for (uint32_t at = from; at < place; at++) {
+		const struct run *r = &pass->runs.v[at];
+		double share;
+
+		if (r->kind == RUN_MEETING)
+			continue;
+		(void)kernel_leg(x, r, &share);
+		x->passed[r->node].s[launch_leg(r)] += times * share;
+	}
+}
+
 /* Counts what the chain up to a place passes, `times` micro-batches' worth, of what is between kernels
  * `scale` as much. */
 static void count_chain(struct tracing *x, const struct pass *pass, const struct chain *chain, uint32_t place,
@@ -512,7 +554,9 @@ static void count_chain(struct tracing *x, const struct pass *pass, const struct
 
 		if (place < pass->end)
 			count_kernel(x, &pass->runs.v[place - 1], times);
-		for (uint32_t at = from + 1; at <= place; at++)
+		if (chain->hosted[place])
+			count_host(x, pass, from, place, times * scale);
+		for (uint32_t at = from + 1; at <= place && !chain->hosted[place]; at++)
 			for (uint32_t i = pass->first[at]; i != AP_NONE; i = pass->items.v[i].next) {
 				const struct item *c = &pass->items.v[i];
 
@@ -675,7 +719,7 @@ static void count_slots(struct tracing *x, const struct slots *s, uint32_t i)
  * slowed: beside the exchange, kernels take s times as long, s the slowdown. Of a chain up to there let K be
  * the kernels and C what is between them, X the exchange of gradients completed before, of which E is left.
  * Then X is at most E, C and what runs beside the chain's kernels, B, together, and what the chain and what
- * is left take is
+ * is left take (C has the host's work as well, where the chain waits for it) is
  *   K + (1 - 1/s) B + C + E >= K + (1 - 1/s) (X - C - E) + C + E >= K + C / s + (1 - 1/s) X.
  */
 struct leave {

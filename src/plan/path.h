@@ -3,7 +3,7 @@
  * A path through the step: a chain of kernels, collectives, redistributions, sends and updates each of
  * which waits for the one before, in the simulation of every plan of this graph on this machine,
  * however its operators are cut. Kernels wait for one another in the order of their pass, and for
- * the data that they read; collectives between two kernels for one another, where the first kernel comes
+ * the data that they read, and for the host, which starts all kernels of a block before them; collectives between two kernels for one another, where the first kernel comes
  * before all of them and the second behind all; blocks for all that the block before runs, but for
  * exchanges of gradients; passes in the order of the schedule; a gradient's exchange
  * for the kernels that complete it. Buckets that another plan need not have are no part of it. So what a

@@ -140,7 +140,7 @@ uint32_t ap_plan_pinned(const struct ap_plan *p)
 
 double ap_plan_op_time_s(const struct ap_op_cost *c)
 {
-	return c->forward_s + c->backward_s + c->optimizer_s +
+	return ap_op_cost_kernels_s(c) + c->optimizer_s +
 		(c->forward_comm_s + c->backward_comm_s + c->gradient_s - c->joined_s + c->input_s);
 }
 

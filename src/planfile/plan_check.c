@@ -576,12 +576,19 @@ static void rule_recompute(struct book *b)
 	}
 }
 
+/* The longer of device and host; of the latter nothing need be said. */
+static double longer(const struct ap_jv *cost, const char *device, const char *host)
+{
+	return ap_jv_get(cost, host) ? fmax(book_num(cost, device), book_num(cost, host))
+		: book_num(cost, device);
+}
+
 /* The objective lies between the operators' costs without and with all gradient exchange, part of
  * which is hidden, and buckets save part of this and of what gathers weights. */
 static void hold_objective(struct book *b, const struct ap_jv *search)
 {
-	static const char *const parts[] = {"forward_s", "backward_s", "forward_communication_s",
-		"backward_communication_s", "optimizer_s", "input_s"};
+	static const char *const parts[] = {"forward_communication_s", "backward_communication_s",
+		"optimizer_s", "input_s"};
 	const struct ap_jv *ops = ap_jv_get(b->root, "operators"), *c;
 	double least = 0, gradients = 0, moves = 0, gathers = 0, slack;
 	double objective = book_num(search, "objective_s");
@@ -591,6 +598,8 @@ static void hold_objective(struct book *b, const struct ap_jv *search)
 
 		for (size_t i = 0; i < AP_COUNT(parts); i++)
 			least += book_num(cost, parts[i]);
+		least += longer(cost, "forward_s", "forward_launch_s") +
+			longer(cost, "backward_s", "backward_launch_s");
 		gradients += book_num(cost, "gradient_s");
 		for (c = ap_jv_first(ap_jv_get(v, "communications")); c; c = ap_jv_next(c))
 			if (!strcmp(book_str(c, "phase"), "optimizer"))

@@ -632,6 +632,10 @@ static void write_cost(struct ap_plan_writer *pw, ap_id node)
 	ap_jw_knum(w, "gradient_s", c->gradient_s - c->joined_s);
 	ap_jw_knum(w, "optimizer_s", c->optimizer_s);
 	ap_jw_knum(w, "input_s", c->input_s);
+	if (c->forward_launch_s + c->backward_launch_s > 0) {
+		ap_jw_knum(w, "forward_launch_s", c->forward_launch_s);
+		ap_jw_knum(w, "backward_launch_s", c->backward_launch_s);
+	}
 	if (c->load > 1)
 		ap_jw_knum(w, "load", c->load);
 	ap_jw_end(w);

@@ -431,6 +431,8 @@ static enum ap_status read_time(struct reader *r, const struct ap_jv *oper, doub
 	} times[] = {
 		{"forward_s", &c.forward_s},
 		{"backward_s", &c.backward_s},
+		{"forward_launch_s", &c.forward_launch_s},
+		{"backward_launch_s", &c.backward_launch_s},
 		{"forward_communication_s", &c.forward_comm_s},
 		{"backward_communication_s", &c.backward_comm_s},
 		{"gradient_s", &c.gradient_s},

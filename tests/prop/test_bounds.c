@@ -26,12 +26,16 @@ static const int32_t *const *some_plan(struct trial *t, struct ap_plan_maker *ma
 	return counts;
 }
 
-/* How much slower kernels run beside an exchange of gradients. */
+/* How much slower kernels run beside an exchange of gradients, and how long the host takes to start one:
+ * trials' kernels take 5 us and more, and the hosts of built-in software longer. */
 static void random_slowdown(struct trial *t)
 {
+	static const double launch_s[] = {0, 3e-6, 6e-6, 12e-6};
 	struct ap_software *s = ap_arena_memdup(t->f.ctx.arena, t->f.step.software, sizeof *s);
 
 	s->overlap_slowdown *= (double)(1 + random_below(&t->random, 4));
+	if (t->seed % 3 > 0)
+		s->launch_s = launch_s[t->seed / 3 % AP_COUNT(launch_s)];
 	t->f.step.software = s;
 }
 

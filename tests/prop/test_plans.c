@@ -212,13 +212,13 @@ static void round_trip(struct trial *t, const struct ap_plan *p, bool json)
 	REQUIRE(t, memcmp(&again.prediction.memory, &p->prediction.memory,
 			   sizeof(struct ap_memory)) == 0, "memory");
 	evaluate(t, counts, &completed);
-	/* What convention has is taken for its simulated time, whatever its objective. Of a plan that is
-	 * faster than what its checkpoint is completed to there are few. */
+	/* What convention has is taken for its simulated time, whatever its objective: where the host is waited
+	 * for, both may take equally long. Of a plan that is faster than what its checkpoint is completed to
+	 * there are few. */
 	slower += completed.search.objective_s > p->search.objective_s &&
 		completed.prediction.step_time_s > p->prediction.step_time_s;
-	REQUIRE(t, slower <= MOST_SLOWER && (completed.search.objective_s <= p->search.objective_s ||
-		completed.prediction.step_time_s != p->prediction.step_time_s),
-		"%.17g is worse than %.17g", completed.search.objective_s, p->search.objective_s);
+	REQUIRE(t, slower <= MOST_SLOWER, "%.17g is worse than %.17g",
+		completed.search.objective_s, p->search.objective_s);
 }
 
 static void checkpoint(struct trial *t)

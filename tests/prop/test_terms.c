@@ -29,7 +29,7 @@ static void take(void *user, const struct ap_op_term *term)
 
 		ap_kernel_parts(x->chip, term->kernel, &p);
 		work_s = fmax(p.flops_per_s > 0 ? p.flops / p.flops_per_s : 0, p.bytes / p.Bps);
-		x->worst = fmax(x->worst, fabs(fmax(p.launch_s, p.fixed_s + work_s) / term->s - 1));
+		x->worst = fmax(x->worst, fabs((p.fixed_s + work_s) / term->s - 1));
 	}
 }
 

@@ -323,7 +323,8 @@ START_TEST(batches_of_products)
 		near(c.forward_s, rows[i].fixed * 5e-6 + rows[i].flops / rows[i].rate);
 		software.launch_s = 1e-3;
 		price(&f, "mm", "", &c);
-		near(c.forward_s, rows[i].fixed * 1e-3);
+		near(c.forward_s, rows[i].fixed * 5e-6 + rows[i].flops / rows[i].rate);
+		near(c.forward_launch_s, rows[i].fixed * 1e-3);
 		fixture_close(&f);
 	}
 }

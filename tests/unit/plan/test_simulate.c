@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/vec.h"
+#include "cost/opcost.h"
 #include "harness.h"
 #include "plan/make.h"
 #include "plan/plan.h"
@@ -72,6 +74,56 @@ START_TEST(one_device)
 		ck_assert_double_le(p.prediction.exposed_communication_s, 1e-12);
 		ck_assert_double_eq_tol(p.prediction.samples_per_s,
 			64 / p.prediction.step_time_s, 1e-6);
+	}
+	fixture_close(&f);
+}
+END_TEST
+
+/* What a pass takes if the host starts a kernel every launch_s, in the order in which they run: a kernel begins
+ * when the host has started it and the one before it is done. */
+static double queue_s(const struct ap_plan *p, bool back, double launch_s)
+{
+	double host = 0, end = 0;
+
+	for (ap_id k = 0; k < NODES; k++) {
+		const struct ap_op_cost *c = &p->op[back ? NODES - 1 - k : k].cost;
+
+		host += back ? c->backward_launch_s : c->forward_launch_s;
+		end = fmax(end, host) + (back ? c->backward_s : c->forward_s);
+	}
+	ck_assert_double_eq_tol(host, (back ? 8 : 6) * launch_s, 1e-15); /* two products have two gradients */
+	return end;
+}
+
+/* A host that is slow lets the device wait for all it starts, but not for each kernel that is shorter: while
+ * it has run ahead, it is not waited for. */
+START_TEST(a_host_that_starts_kernels)
+{
+	static const double launch_s[] = {0, 6e-6, 8e-6, 1e-3};
+	struct fixture f;
+	struct ap_plan p;
+
+	fixture_open(&f, 1, 1, "a100-80");
+	fixture_graph(&f, GRAPH);
+	for (size_t i = 0; i < AP_COUNT(launch_s); i++) {
+		struct ap_software software = *f.step.software;
+		double step_s, alone_s = 0, longest_s[2] = {0};
+
+		software.launch_s = launch_s[i];
+		f.step.software = &software;
+		plan_of(&f, whole, &p);
+		step_s = queue_s(&p, false, launch_s[i]) + queue_s(&p, true, launch_s[i]);
+		ck_assert_double_eq_tol(p.prediction.compute_s, step_s, 1e-12);
+		ck_assert_double_eq_tol(p.prediction.step_time_s, step_s + p.prediction.optimizer_s, 1e-12);
+		for (ap_id k = 0; k < NODES; k++) {
+			alone_s += ap_op_cost_kernels_s(&p.op[k].cost);
+			longest_s[0] = fmax(longest_s[0], p.op[k].cost.forward_s);
+			longest_s[1] = fmax(longest_s[1], p.op[k].cost.backward_s);
+		}
+		ck_assert_double_ge(step_s, fmax(kernels_s(&p), 14 * launch_s[i]) - 1e-12);
+		ck_assert_double_le(step_s, alone_s + longest_s[0] + longest_s[1] + 1e-12);
+		if (i == 0)
+			ck_assert_double_eq_tol(step_s, kernels_s(&p), 1e-12);
 	}
 	fixture_close(&f);
 }
