@@ -3,13 +3,14 @@
  * Fits the constants of one profile to published measurements, rows as `fidelity` reads them:
  *
  *   calibrate ROWS.csv [--chip NAME] [--software NAME] [--free PATH,...] [--output FILE.json]
- * [--leave-one-out]
+ * [--leave-one-out] [--link-curve FILE]
  * Fitted is the software profile, on rows of its frameworks (on this chip, if one is named), or, without
  * --software, the chip, on its rows; NAME.json reads a profile that replaces the built-in one of its name.
  * Free are the numbers of which the profile says "fitted to ..."; --free names others. It prints the
  * constants, the errors by source as they were, as they are and cross-validated in five parts, and with
  * --leave-one-out what constants that are fitted without a source predict of it. The same input gives the
- * same bytes. Exit status as that of fidelity; 2 also where more is free than a profile may have fitted.
+ * same bytes. --link-curve gives a chip measured collectives first, as it does for the program. Exit
+ * status as that of fidelity; 2 also where more is free than a profile may have fitted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,6 +28,7 @@
 #include "base/vec.h"
 #include "errors.h"
 #include "hw/constant.h"
+#include "hw/link_curve.h"
 #include "hw/profile_write.h"
 #include "priced.h"
 #include "report.h"
@@ -361,8 +363,26 @@ static void calibrate(struct calibration *c, bool leave_one_out, const char *out
 static _Noreturn void usage(void)
 {
 	fputs("usage: calibrate ROWS.csv [--chip NAME] [--software NAME] [--free PATH,...] "
-		"[--output FILE.json] [--leave-one-out]\n", stderr);
+		"[--output FILE.json] [--leave-one-out] [--link-curve FILE]\n", stderr);
 	exit(EXIT_USAGE);
+}
+
+/* The chip with links as the file says. Prints how near they are. */
+static const struct ap_chip *with_curves(struct ap_ctx *ctx, const struct ap_chip *chip, const char *file)
+{
+	struct ap_link_curves curves;
+	char *text;
+	size_t len, n = 0;
+
+	if (ap_file_read(ctx, file, AP_FILE_MAX_BYTES, &text, &len) != AP_OK)
+		die(EXIT_IO, file, ap_diag_text(ctx->diag, 0, NULL, NULL));
+	if (ap_link_curves_read(ctx, ap_file_base(file), text, len, &curves) != AP_OK ||
+		ap_link_curves_chip(ctx, &curves, chip, &chip) != AP_OK)
+		die(EXIT_CSV, file, ap_diag_text(ctx->diag, 0, NULL, NULL));
+	while (ap_diag_text(ctx->diag, n + 1, NULL, NULL))
+		n++;
+	printf("%s\n\n", ap_diag_text(ctx->diag, n, NULL, NULL));
+	return chip;
 }
 
 int main(int argc, char **argv)
@@ -370,7 +390,8 @@ int main(int argc, char **argv)
 	struct ap_arena *arena = ap_arena_create(0, NULL, NULL);
 	struct ap_ctx ctx = {.arena = arena, .scratch = ap_arena_create(0, NULL, NULL),
 		.diag = ap_diag_create(arena, false), .jobs = 1};
-	const char *file = NULL, *chip = NULL, *software = NULL, *list = NULL, *output = NULL, *tmp;
+	const char *file = NULL, *chip = NULL, *software = NULL, *list = NULL, *output = NULL, *tmp,
+		*curves = NULL;
 	struct calibration c = {.ctx = &ctx, .profiles = {.ctx = &ctx}};
 	const struct ap_software *of_software = NULL;
 	const struct ap_chip *of_chip = NULL;
@@ -380,7 +401,8 @@ int main(int argc, char **argv)
 
 	for (int i = 1; i < argc; i++) {
 		const struct { const char *name; const char **value; } options[] = {{"--chip", &chip},
-			{"--software", &software}, {"--free", &list}, {"--output", &output}};
+			{"--software", &software}, {"--free", &list}, {"--output", &output},
+			{"--link-curve", &curves}};
 		size_t k = 0;
 
 		while (k < AP_COUNT(options) && strcmp(options[k].name, argv[i]) != 0)
@@ -394,11 +416,13 @@ int main(int argc, char **argv)
 		else
 			usage();
 	}
-	if (!file || (!chip && !software))
+	if (!file || (!chip && !software) || (curves && (!chip || software)))
 		usage();
 	if ((chip && ap_chip_get(&ctx, chip, &of_chip) != AP_OK) ||
 		(software && ap_software_get(&ctx, software, &of_software) != AP_OK))
 		die(EXIT_USAGE, software ? software : chip, ap_diag_text(ctx.diag, 0, NULL, NULL));
+	if (curves)
+		of_chip = with_curves(&ctx, of_chip, curves);
 	all = read_table(&ctx, file);
 	c.is_software = software != NULL;
 	if (of_chip)

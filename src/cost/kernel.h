@@ -10,9 +10,9 @@
  * and K after tensor parallelism must pay). A type in which the matrix unit is no faster than the
  * vector unit, such as a V100's float32, runs there in small tiles, without these extents. Products of a
  * batch with rows that the matrix unit cannot load run on the vector unit in float32, in its tiles of m and
- * n, whose edges are filled in vain, but without its pipeline along k. What another kernel starts has no fixed
- * cost. A product of experts is a kernel for each. The host starts a kernel every launch_s: it runs ahead of
- * the device where kernels take longer (plan/pass.h); one by itself takes the longer of both.
+ * n, whose edges are filled in vain, but without its pipeline along k. What another kernel starts has no
+ * fixed cost. A product of experts is a kernel for each. The host starts a kernel every launch_s: it runs
+ * ahead of the device where kernels take longer (plan/pass.h); one by itself takes the longer of both.
  */
 #ifndef AP_COST_KERNEL_H
 #define AP_COST_KERNEL_H
@@ -45,8 +45,8 @@ struct ap_kernel_parts {
 	                              nothing is computed */
 	double bytes, Bps;
 	double fixed_s, launch_s; /* of all its starts */
-	enum { AP_KERNEL_BY_COMPUTE, AP_KERNEL_BY_MEMORY, AP_KERNEL_BY_LAUNCH } by; /* what decides; LAUNCH: the
-		host takes longer than the device */
+	enum { AP_KERNEL_BY_COMPUTE, AP_KERNEL_BY_MEMORY, AP_KERNEL_BY_LAUNCH } by; /* what decides; LAUNCH:
+		the host takes longer than the device */
 	const double *constant[8]; /* fields of the chip that it is made of, NULL-terminated */
 	double s; /* on the device */
 };

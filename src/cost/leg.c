@@ -25,7 +25,7 @@ static void add_bucketed(struct legs *x, const struct ap_comm *c, enum ap_leg le
 {
 	const struct ap_machine *m = ap_pricer_machine(x->pr);
 	const struct ap_fusion *f = ap_comm_fusion(ap_pricer_step(x->pr), c->kind);
-	double bytes = (double)c->bytes, most, full, empty;
+	double bytes = (double)c->bytes, most, each, empty;
 	const struct ap_group *group;
 
 	if (f->mode == AP_FUSION_OFF || c->bytes == 0) {
@@ -34,9 +34,8 @@ static void add_bucketed(struct legs *x, const struct ap_comm *c, enum ap_leg le
 	}
 	most = f->mode == AP_FUSION_SIZE ? fmax(bytes, (double)f->bytes) : ENDLESS;
 	group = ap_pricer_group(x->pr, &c->axes);
-	full = ap_coll_time_s(m, c->kind, group, most, NULL);
-	empty = group->nshape > 1 ? 0 : ap_coll_time_s(m, c->kind, group, 0, NULL); /* times are concave */
-	x->leg[leg] += bytes / most * (full - empty);
+	each = ap_coll_least_slope(m, c->kind, group, most, &empty);
+	x->leg[leg] += bytes * each;
 	x->leg[leg + 1] += bytes / most * empty;
 	x->leg[leg + 2] += empty;
 }

@@ -47,9 +47,11 @@ struct ap_path_weights {
 /*
  * The legs of an operator whose cost is *cost. A collective of gradients or weights runs in a bucket with
  * others. A bucket of b bytes takes at least L + b (T - L) / M, with T the time of one filled to the
- * fusion's limit of M bytes, or without a limit, to no end, and L that of an empty one: so it takes the sum
- * of its members' legs without latencies, and, since b <= M, of their shares, L b / M each; or, if it has
- * no more than n members, of an nth of their calls, L; or of one member's whole call.
+ * fusion's limit of M bytes, or without a limit, to no end, and L that of an empty one, since times are
+ * concave; of a measured curve, which may be anything that does not fall, the slope is the least of a line
+ * from L to any size up to M. So it takes the sum of its members' legs without latencies, and, since b <= M,
+ * of their shares, L b / M each; or, if it has no more than n members, of an nth of their calls, L; or of one
+ * member's whole call.
  */
 void ap_legs_make(struct ap_pricer *pr, const struct ap_task *t, const struct ap_placement *p,
 	const struct ap_op_cost *cost, struct ap_legs *out);

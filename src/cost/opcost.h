@@ -91,8 +91,9 @@ double ap_op_sum_s(const struct ap_chip *chip, const struct ap_step *step, const
 double ap_op_comm_time_s(struct ap_pricer *pr, const struct ap_op_cost *cost, const struct ap_comm *c,
 	const char **algorithm);
 
-/* Share of the additive objective, quantised: kernels (the longer of device and host) + communication + optimizer + exposed part of
- * the gradient exchange. What goes in buckets is charged its bytes and its part of a bucket's latency. */
+/* Share of the additive objective, quantised: kernels (the longer of device and host) + communication +
+ * optimizer + exposed part of the gradient exchange. What goes in buckets is charged its bytes and its part
+ * of a bucket's latency. */
 double ap_op_cost_total_s(const struct ap_op_cost *c, const struct ap_step *step);
 
 /* The part of the gradient exchange left out of the objective, quantised. */

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "hw/builtin.h"
+#include "hw/coll.h"
 #include "hw/constant.h"
 #include "hw/hccl.h"
 #include "hw/topo.h"
@@ -303,6 +304,92 @@ static enum ap_status get_levels(struct ap_ctx *ctx, const struct ap_json *doc,
 	return AP_OK;
 }
 
+#define MOST_CURVE_BYTES 0x1p50
+#define MOST_CURVE_S 1e6
+
+/* Reads a pair of bytes and seconds. */
+static enum ap_status get_point(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *v,
+	struct ap_curve_point *out)
+{
+	const struct ap_jv *x = ap_jv_type(v) == AP_JARRAY && ap_jv_count(v) == 2 ? ap_jv_first(v) : NULL;
+	const struct ap_jv *y = x ? ap_jv_next(x) : NULL;
+
+	*out = (struct ap_curve_point){0};
+	if (y && ap_jv_type(x) == AP_JNUMBER && ap_jv_type(y) == AP_JNUMBER)
+		*out = (struct ap_curve_point){ap_jv_double(x), ap_jv_double(y)};
+	if (out->bytes > 0 && out->bytes <= MOST_CURVE_BYTES && out->time_s > 0 &&
+		out->time_s <= MOST_CURVE_S)
+		return AP_OK;
+	return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-range",
+		"a point is [bytes, seconds], both above 0");
+}
+
+/* Reads a measured curve: {"collective": "AllReduce", "ranks": 8, "servers": 1, "curve": [[bytes, s]]}. */
+static enum ap_status get_curve(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *obj,
+	struct ap_curve *out)
+{
+	static const char *const keys[] = {"collective", "ranks", "servers", "curve", "source", NULL};
+	struct ap_curve_point *v;
+	const struct ap_jv *list;
+	const char *name;
+	size_t n = 0;
+
+	*out = (struct ap_curve){.servers = 1, .source = ""};
+	if (ap_jv_type(obj) != AP_JOBJECT)
+		return ap_json_report(ctx, doc, obj, AP_ERROR, AP_MEANING, NULL, "key-type",
+			"a measured collective is an object");
+	AP_TRY(ap_json_known(ctx, doc, obj, keys));
+	AP_TRY(ap_json_get_str(ctx, doc, obj, "collective", &name));
+	while (out->coll < AP_COLL_COUNT && strcmp(name, ap_coll_name((enum ap_coll)out->coll)) != 0)
+		out->coll++;
+	if (out->coll == AP_COLL_COUNT || out->coll == AP_COLL_SEND)
+		return ap_json_report(ctx, doc, ap_jv_get(obj, "collective"), AP_ERROR, AP_MEANING, NULL,
+			"profile-collective", "\"%s\"; expected AllReduce, AllGather, ReduceScatter or "
+			"AlltoAll", name);
+	AP_TRY(ap_json_get_int(ctx, doc, obj, "ranks", 2, AP_MAX_DEVICES, &out->ranks));
+	AP_TRY(ap_json_opt_int(ctx, doc, obj, "servers", 1, AP_MAX_DEVICES, &out->servers));
+	if (out->ranks % out->servers)
+		return ap_json_report(ctx, doc, ap_jv_get(obj, "servers"), AP_ERROR, AP_MEANING, NULL,
+			"key-range", "servers hold equally many of the ranks");
+	AP_TRY(ap_json_opt_str(ctx, doc, obj, "source", &out->source));
+	AP_TRY(ap_json_get_arr(ctx, doc, obj, "curve", &list));
+	if (ap_jv_count(list) < 2 || ap_jv_count(list) > AP_MOST_CURVE_POINTS)
+		return ap_json_report(ctx, doc, list, AP_ERROR, AP_MEANING, NULL, "key-range",
+			"a curve has 2 to %d points", AP_MOST_CURVE_POINTS);
+	v = AP_NEW_N(ctx->arena, struct ap_curve_point, ap_jv_count(list));
+	for (const struct ap_jv *p = ap_jv_first(list); p; p = ap_jv_next(p))
+		AP_TRY(get_point(ctx, doc, p, &v[n++]));
+	ap_curve_set(ctx->arena, v, n, out);
+	return out->npoint > 1 ? AP_OK : ap_json_report(ctx, doc, list, AP_ERROR, AP_MEANING, NULL,
+		"key-range", "all points are of one size");
+}
+
+static enum ap_status get_curves(struct ap_ctx *ctx, const struct ap_json *doc, const struct ap_jv *root,
+	struct ap_chip *out)
+{
+	const struct ap_jv *list = NULL;
+	struct ap_curve *curve;
+
+	AP_TRY(ap_json_opt_arr(ctx, doc, root, "collectives", &list));
+	if (!list)
+		return AP_OK;
+	if (ap_jv_count(list) > AP_MOST_CURVES)
+		return ap_json_report(ctx, doc, list, AP_ERROR, AP_MEANING, NULL, "key-range",
+			"at most %d measured collectives", AP_MOST_CURVES);
+	out->curve = curve = AP_NEW_N(ctx->arena, struct ap_curve, ap_jv_count(list) + 1);
+	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
+		struct ap_curve *c = &curve[out->ncurve];
+
+		AP_TRY(get_curve(ctx, doc, v, c));
+		for (int i = 0; i < out->ncurve; i++)
+			if (ap_curve_is_like(c, &curve[i]))
+				return ap_json_report(ctx, doc, v, AP_ERROR, AP_MEANING, NULL, "key-twice",
+					"the same group has a curve already");
+		out->ncurve++;
+	}
+	return AP_OK;
+}
+
 static enum ap_status get_aliases(struct ap_ctx *ctx, const struct ap_json *doc,
 	const struct ap_jv *root, const char *const **out, int *nout)
 {
@@ -361,7 +448,8 @@ static enum ap_status get_server(struct ap_ctx *ctx, const struct ap_json *doc,
 enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, struct ap_chip *out)
 {
 	static const char *const others[] = {"schema", "name", "aliases", "peak_flops", "fixed_s",
-		"efficiency", "matmul_half", "attention", "memory", "levels", "hccl", "sources", NULL};
+		"efficiency", "matmul_half", "attention", "memory", "levels", "collectives", "hccl",
+		"sources", NULL};
 	const struct ap_jv *root;
 
 	*out = (struct ap_chip){.file = ap_json_file(doc), .sha256 = ""};
@@ -374,6 +462,7 @@ enum ap_status ap_chip_parse(struct ap_ctx *ctx, const struct ap_json *doc, stru
 	AP_TRY(get_speeds(ctx, doc, root, out));
 	AP_TRY(get_memory(ctx, doc, root, out));
 	AP_TRY(get_levels(ctx, doc, root, out));
+	AP_TRY(get_curves(ctx, doc, root, out));
 	return get_server(ctx, doc, root, out);
 }
 
@@ -429,6 +518,22 @@ static enum ap_status get_chains(struct ap_ctx *ctx, const struct ap_json *doc, 
 	return AP_OK;
 }
 
+static const struct ap_curve *slowed(struct ap_arena *arena, const struct ap_curve *curve, int n,
+	double times)
+{
+	struct ap_curve *out = n ? ap_arena_memdup(arena, curve, (size_t)n * sizeof *out) : NULL;
+
+	for (int i = 0; i < n; i++) {
+		struct ap_curve_point *v = ap_arena_memdup(arena, curve[i].point,
+			(size_t)curve[i].npoint * sizeof *v);
+
+		for (int k = 0; k < curve[i].npoint; k++)
+			v[k].time_s *= times;
+		ap_curve_set(arena, v, (size_t)curve[i].npoint, &out[i]);
+	}
+	return out;
+}
+
 const struct ap_chip *ap_chip_driven(struct ap_arena *arena, const struct ap_chip *chip,
 	const struct ap_software *software)
 {
@@ -449,6 +554,7 @@ const struct ap_chip *ap_chip_driven(struct ap_arena *arena, const struct ap_chi
 		c->attention[k].backward /= kernels;
 	}
 	c->collective_fixed_s *= collectives;
+	c->curve = slowed(arena, c->curve, c->ncurve, collectives);
 	for (int l = 0; l < c->nlevel; l++) {
 		struct ap_link_level *level = &c->level[l];
 		double share = level->efficiency / collectives;

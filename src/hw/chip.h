@@ -11,6 +11,7 @@
 #include "base/ctx.h"
 #include "base/dtype.h"
 #include "base/json.h"
+#include "hw/curve.h"
 
 enum ap_unit { AP_UNIT_CUBE, AP_UNIT_VECTOR, AP_UNIT_MEMORY, AP_UNIT_COUNT };
 
@@ -86,6 +87,8 @@ struct ap_chip {
 	double collective_fixed_s; /* start of each collective call */
 	int nlevel; /* inner to outer; the last is the whole machine */
 	struct ap_link_level level[AP_MAX_LEVELS];
+	int ncurve;
+	const struct ap_curve *curve; /* measured collectives, which stand before what links say */
 	int64_t server_devices; /* per server, without a rank table */
 	int64_t pod_devices; /* per super pod, without a rank table; 0: no pods */
 	const char *hccl; /* family of HCCL rules, see ap_hccl_check(); "": none */

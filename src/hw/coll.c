@@ -244,6 +244,30 @@ static double best_s(const struct call *x, const struct algorithm **by)
 	return best;
 }
 
+/* The curve that was measured of the collective on such a group; NULL: there is none. Groups of all
+ * shapes that the measured one can have are as fast, but where a level's links are shared with others. */
+static const struct ap_curve *measured(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g)
+{
+	int64_t all = 1, each = 1; /* ranks, and those on a server */
+
+	if (!m->chip->ncurve || g->nshape != 1)
+		return NULL;
+	for (int l = 0; l < m->nlevel; l++) {
+		all *= g->shape->fan[l];
+		each *= m->level[l].within == AP_WITHIN_SERVER ? g->shape->fan[l] : 1;
+		if (m->level[l].kind == AP_LINK_BUS && g->shape->fan[l] > 1 && all < m->ranks[l])
+			return NULL;
+	}
+	for (int i = 0; i < m->chip->ncurve; i++) {
+		const struct ap_curve *curve = &m->chip->curve[i];
+
+		if (curve->coll == (int)c && curve->ranks == g->size && all == g->size &&
+			curve->servers * each == g->size)
+			return curve;
+	}
+	return NULL;
+}
+
 /* The slowest of the group's shapes, how it is done there, and what it takes; *by NULL: there is
  * nothing to do. */
 static double slowest_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double bytes,
@@ -270,10 +294,17 @@ static double slowest_s(const struct ap_machine *m, enum ap_coll c, const struct
 double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
 	double bytes, const char **algorithm)
 {
+	const struct ap_curve *curve = measured(m, c, g);
 	const struct algorithm *by;
 	struct call slowest;
-	double s = slowest_s(m, c, g, bytes, &slowest, &by);
+	double s;
 
+	if (curve) {
+		if (algorithm)
+			*algorithm = "measured";
+		return ap_curve_time_s(curve, bytes);
+	}
+	s = slowest_s(m, c, g, bytes, &slowest, &by);
 	if (algorithm)
 		*algorithm = by ? by->name : "none";
 	return s;
@@ -282,10 +313,17 @@ double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct a
 void ap_coll_parts(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double bytes,
 	struct ap_coll_parts *out)
 {
+	const struct ap_curve *curve = measured(m, c, g);
 	const struct algorithm *by;
 	struct call x;
-	double s = slowest_s(m, c, g, bytes, &x, &by);
+	double s;
 
+	if (curve) {
+		*out = (struct ap_coll_parts){"measured", 0, ap_curve_time_s(curve, 0)};
+		out->transfer_s = ap_curve_time_s(curve, bytes) - out->latency_s;
+		return;
+	}
+	s = slowest_s(m, c, g, bytes, &x, &by);
 	*out = (struct ap_coll_parts){.algorithm = by ? by->name : "none"};
 	if (!by)
 		return;
@@ -293,6 +331,17 @@ void ap_coll_parts(const struct ap_machine *m, enum ap_coll c, const struct ap_g
 	out->fixed_s = m->chip->collective_fixed_s;
 	out->latency_s = by->time_s(&x);
 	out->transfer_s = s - out->fixed_s - out->latency_s;
+}
+
+double ap_coll_least_slope(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double most,
+	double *none_s)
+{
+	const struct ap_curve *curve = measured(m, c, g);
+
+	/* the formulas' times are concave of one shape, and of several in proportion at least */
+	*none_s = g->nshape > 1 ? 0 : ap_coll_time_s(m, c, g, 0, NULL);
+	return curve ? ap_curve_least_slope(curve, most)
+		: (ap_coll_time_s(m, c, g, most, NULL) - *none_s) / most;
 }
 
 static double relayed_s(const struct call *x, const struct ap_relay *relay)

@@ -12,13 +12,20 @@ enum ap_coll ap_coll_adjoint(enum ap_coll c);
 
 /* Seconds of a collective in all groups of the set at once. bytes: the whole buffer of a rank, that
  * is the input of AllReduce, ReduceScatter and AlltoAll, the output of AllGather; for
- * NeighborExchange, what a rank sends to both neighbours. The best of ring and tree, alpha-beta per link
+ * NeighborExchange, what a rank sends to both neighbours. What the chip has a measured curve of ("measured"),
+ * else the best of ring and tree, alpha-beta per link
  * level, and of hierarchical where the chip has rules of HCCL, the library that has it; *algorithm (may be
  * NULL): its name. 0 for groups of one. Monotone in bytes. */
 double ap_coll_time_s(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g,
 	double bytes, const char **algorithm);
 
-/* The same in parts that add up to it: starting the call, latencies of its steps, sending. */
+/* The greatest s such that none of up to `most` bytes takes less than *none_s + s bytes, of which *none_s is
+ * what no bytes take, or 0. */
+double ap_coll_least_slope(const struct ap_machine *m, enum ap_coll c, const struct ap_group *g, double most,
+	double *none_s);
+
+/* The same in parts that add up to it: starting the call, latencies of its steps, sending; of a measured one
+ * what no bytes take, and the rest. */
 struct ap_coll_parts {
 	const char *algorithm;
 	double fixed_s, latency_s, transfer_s;

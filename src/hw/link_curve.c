@@ -427,9 +427,45 @@ static double rounded(double value)
 	return ap_strtod(text, NULL);
 }
 
-/* Gives the chip its new numbers, with their source, and the hash of its text. */
+/* Adds the curves themselves, in the places of those of the same groups. *worst: by what one is off its
+ * points in the mean. */
+static void add_curves(struct fitting *f, double *worst)
+{
+	struct ap_arena *arena = f->ctx->arena;
+	int n = f->chip.ncurve;
+	struct ap_curve *all = AP_NEW_N(arena, struct ap_curve, (size_t)n + f->curves->all.n + 1);
+
+	if (n)
+		memcpy(all, f->chip.curve, (size_t)n * sizeof *all);
+	for (size_t i = 0; i < f->curves->all.n; i++) {
+		const struct ap_link_curve *c = &f->curves->all.v[i];
+		struct ap_curve_point *v = AP_NEW_N(arena, struct ap_curve_point, c->points.n + 1);
+		struct ap_curve curve = {.coll = (int)c->coll, .ranks = c->ranks,
+			.servers = f->topo[i]->nserver};
+		int at = 0;
+
+		for (size_t k = 0; k < c->points.n; k++)
+			v[k] = (struct ap_curve_point){c->points.v[k].bytes, c->points.v[k].time_s};
+		while (at < n && !ap_curve_is_like(&all[at], &curve))
+			at++;
+		if (c->points.n < 2 || c->points.n > AP_MOST_CURVE_POINTS || at == AP_MOST_CURVES ||
+			curve.ranks % curve.servers)
+			continue;
+		ap_curve_set(arena, v, c->points.n, &curve);
+		if (curve.npoint < 2)
+			continue;
+		curve.source = ap_arena_printf(arena, "measured: %s", f->curves->file);
+		all[at] = curve;
+		n += at == n;
+		*worst = fmax(*worst, ap_curve_off(&curve));
+	}
+	f->chip.curve = all;
+	f->chip.ncurve = n;
+}
+
+/* Gives the chip its new numbers and curves, with their source, and the hash of its text. */
 static const struct ap_chip *finish(struct fitting *f, const struct ap_fit_constant *was, const double *value,
-	size_t points)
+	size_t points, double *worst)
 {
 	struct ap_arena *arena = f->ctx->arena;
 	struct ap_chip *out;
@@ -446,6 +482,7 @@ static const struct ap_chip *finish(struct fitting *f, const struct ap_fit_const
 				"fitted to %zu points of measured runs of collectives: %s",
 				points, f->curves->file));
 	}
+	add_curves(f, worst);
 	out = ap_arena_memdup(arena, &f->chip, sizeof f->chip);
 	ap_str_init(&text, arena);
 	ap_chip_write(out, &text);
@@ -470,9 +507,10 @@ enum ap_status ap_link_curves_chip(struct ap_ctx *ctx, const struct ap_link_curv
 	struct ap_fit_constant constants[AP_FIT_MOST];
 	struct ap_fit_result result;
 	struct ap_fit problem = {.constant = constants, .predict = predict, .user = &f};
-	double *measured;
+	double *measured, worst = 0;
 	size_t n = 0;
 
+	f.chip.ncurve = 0; /* links are fitted to all points */
 	AP_TRY(make_topos(&f));
 	choose_numbers(&f);
 	for (size_t i = 0; i < curves->all.n; i++)
@@ -487,9 +525,12 @@ enum ap_status ap_link_curves_chip(struct ap_ctx *ctx, const struct ap_link_curv
 	problem.nconstant = f.nnumber;
 	problem.measured = measured;
 	AP_TRY(ap_fit_least(ctx, &problem, &result));
-	*out = finish(&f, constants, result.value, n);
+	f.chip.curve = chip->curve;
+	f.chip.ncurve = chip->ncurve;
+	*out = finish(&f, constants, result.value, n, &worst);
 	return ap_diag_add(ctx->diag, AP_NOTE, AP_OK, &(struct ap_where){.file = curves->file}, "link-curve",
-		"%zu points of %zu curves; links of %s are %s off them in the mean now, %s before", n,
-		curves->all.n,
-		chip->name, percent(ctx->arena, result.error), percent(ctx->arena, result.before));
+		"%zu points of %zu curves; links of %s are %s off them in the mean now, %s before; groups "
+		"that were measured take as long as their curves, at most %s off their points in the mean", n,
+		curves->all.n, chip->name, percent(ctx->arena, result.error),
+		percent(ctx->arena, result.before), percent(ctx->arena, worst));
 }

@@ -34,11 +34,12 @@ enum ap_status ap_link_curves_read(struct ap_ctx *ctx, const char *file, const c
 	struct ap_link_curves *out);
 
 /*
- * The chip with latency_s and efficiency of the levels that the curves cross, and fixed_s.collective, such
- * that the sum of relative errors of all points is least (base/fit.h). What no curve shows stays as it is;
- * each number that moves has its source in the new profile. A group lies on as many servers as its curve
- * says, else on as few as hold it. A note says how well the curves are met. AP_MEANING for groups that the
- * chip's machine cannot have. In the run arena.
+ * The chip with the curves, of two sizes or more, which replace those that it has of the same groups, and for
+ * what was not measured with latency_s and efficiency of the levels that the curves cross, and
+ * fixed_s.collective, such that the sum of relative errors of all points is least (base/fit.h). What no curve
+ * shows stays as it is; each number that moves has its source in the new profile. A group lies on as many
+ * servers as its curve says, else on as few as hold it. A note says how well the curves are met. AP_MEANING
+ * for groups that the chip's machine cannot have. In the run arena.
  */
 enum ap_status ap_link_curves_chip(struct ap_ctx *ctx, const struct ap_link_curves *curves,
 	const struct ap_chip *chip, const struct ap_chip **out);

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/json_write.h"
+#include "hw/coll.h"
 #include "hw/constant.h"
 
 struct numbers {
@@ -90,6 +91,33 @@ static void write_level(struct ap_jw *w, struct ap_arena *arena, const struct nu
 	ap_jw_end(w);
 }
 
+static void write_curves(struct ap_jw *w, const struct ap_chip *chip)
+{
+	if (chip->ncurve)
+		ap_jw_karr(w, "collectives");
+	for (int i = 0; i < chip->ncurve; i++) {
+		const struct ap_curve *c = &chip->curve[i];
+
+		ap_jw_obj(w);
+		ap_jw_kstr(w, "collective", ap_coll_name((enum ap_coll)c->coll));
+		ap_jw_kint(w, "ranks", c->ranks);
+		ap_jw_kint(w, "servers", c->servers);
+		ap_jw_karr_flat(w, "curve");
+		for (int k = 0; k < c->npoint; k++) {
+			ap_jw_arr_flat(w);
+			ap_jw_num(w, c->point[k].bytes);
+			ap_jw_num(w, c->point[k].time_s);
+			ap_jw_end(w);
+		}
+		ap_jw_end(w);
+		if (*c->source)
+			ap_jw_kstr(w, "source", c->source);
+		ap_jw_end(w);
+	}
+	if (chip->ncurve)
+		ap_jw_end(w);
+}
+
 void ap_chip_write(const struct ap_chip *chip, struct ap_str *out)
 {
 	struct ap_arena *arena = out->arena;
@@ -142,6 +170,7 @@ void ap_chip_write(const struct ap_chip *chip, struct ap_str *out)
 	for (int l = 0; l < chip->nlevel; l++)
 		write_level(&w, arena, &all, &chip->level[l]);
 	ap_jw_end(&w);
+	write_curves(&w, chip);
 	write_members(&w, &all, "");
 	if (*chip->hccl)
 		ap_jw_kstr(&w, "hccl", chip->hccl);

@@ -531,7 +531,8 @@ static void count_kernel(struct tracing *x, const struct run *r, double times)
 }
 
 /* Counts the host's work for the runs behind a place, up to another one. */
-static void count_host(struct tracing *x, const struct pass *pass, uint32_t from, uint32_t place, double times)
+static void count_host(struct tracing *x, const struct pass *pass, uint32_t from, uint32_t place,
+	double times)
 {
 	for (uint32_t at = from; at < place; at++) {
 		const struct run *r = &pass->runs.v[at];

@@ -3,11 +3,12 @@
  * A path through the step: a chain of kernels, collectives, redistributions, sends and updates each of
  * which waits for the one before, in the simulation of every plan of this graph on this machine,
  * however its operators are cut. Kernels wait for one another in the order of their pass, and for
- * the data that they read, and for the host, which starts all kernels of a block before them; collectives between two kernels for one another, where the first kernel comes
- * before all of them and the second behind all; blocks for all that the block before runs, but for
- * exchanges of gradients; passes in the order of the schedule; a gradient's exchange
- * for the kernels that complete it. Buckets that another plan need not have are no part of it. So what a
- * path takes, added up over any plan's operators, is no more than that plan's simulated step.
+ * the data that they read, and for the host, which starts all kernels of a block before them; collectives
+ * between two kernels for one another, where the first kernel comes before all of them and the second behind
+ * all; blocks for all that the block before runs, but for exchanges of gradients; passes in the order of the
+ * schedule; a gradient's exchange for the kernels that complete it. Buckets that another plan need not have
+ * are no part of it. So what a path takes, added up over any plan's operators, is no more than that plan's
+ * simulated step.
  */
 #ifndef AP_PLAN_PATH_H
 #define AP_PLAN_PATH_H

@@ -116,6 +116,24 @@ with tempfile.TemporaryDirectory() as folder:
     some = sum(r["hw"].startswith("A100") and r["hw_mem_gib"] == "40" for r in rows)
     hold("rows of the chip count", cells(text, "all")[1] == str(some) and 0 < some < len(rows), text)
 
+    # With a measured curve, which the profile then has.
+    curve = os.path.join(folder, "curve.csv")
+    with open(curve, "w", encoding="utf-8") as f:
+        f.write("ranks,bytes,time_us\n8,1048576,90\n8,16777216,240\n8,1073741824,8200\n")
+    args = (path, "--chip", CHIP, "--free", "efficiency.memory", "--link-curve", curve, "--output", output)
+    text = run(CALIBRATE, *args)
+    with open(output, encoding="utf-8") as f:
+        curved = f.read()
+    hold("how near links are is said", text.startswith("3 points of 1 curves; links of"), text[:80])
+    told = json.loads(curved)["collectives"]
+    hold("the curve is in the profile", [{k: v for k, v in c.items() if k != "curve"} for c in told] == [
+        {"collective": "AllReduce", "ranks": 8, "servers": 1, "source": "measured: curve.csv"}], told)
+    hold("with its points", [[b, round(s * 1e6, 6)] for b, s in told[0]["curve"]] ==
+         [[1048576, 90], [16777216, 240], [1073741824, 8200]], told)
+    hold("the same with a curve", run(CALIBRATE, *args) == text)
+    with open(output, encoding="utf-8") as f:
+        hold("the same profile with a curve", f.read() == curved)
+
     for why, args in {
         "there is no number launch": (path, "--software", SOFTWARE, "--free", "launch"),
         "is not a number to fit": (path, "--software", SOFTWARE, "--free", "master_bytes"),

@@ -120,6 +120,51 @@ static void paths_of_passes_beside(struct trial *t)
 		hold_paths(t);
 }
 
+/* A curve that does not fall, of any form: plains, steps, and slopes that grow with the size. */
+static struct ap_curve random_curve(struct trial *t, int coll, int64_t ranks, int64_t servers)
+{
+	struct ap_curve c = {.coll = coll, .ranks = ranks, .servers = servers, .source = ""};
+	size_t n = 2 + random_below(&t->random, 6);
+	struct ap_curve_point *v = AP_NEW_N(t->f.ctx.arena, struct ap_curve_point, n);
+	double bytes = (double)(1 + random_below(&t->random, 4096)), s = 1e-6;
+
+	for (size_t i = 0; i < n; i++) {
+		v[i] = (struct ap_curve_point){bytes, s};
+		bytes *= (double)(2 + random_below(&t->random, 30));
+		s *= 1 + (double)random_below(&t->random, 100) / 25;
+	}
+	ap_curve_set(t->f.ctx.arena, v, n, &c);
+	return c;
+}
+
+/* Half of the collectives on groups of two to sixteen ranks were measured. */
+static void random_curves(struct trial *t)
+{
+	struct ap_machine *m = ap_arena_memdup(t->f.ctx.arena, t->f.machine, sizeof *m);
+	struct ap_chip *chip = ap_arena_memdup(t->f.ctx.arena, m->chip, sizeof *chip);
+	struct ap_curve *v = AP_NEW_N(t->f.ctx.arena, struct ap_curve, AP_COLL_SEND * 16);
+
+	for (int coll = 0; coll < AP_COLL_SEND; coll++)
+		for (int64_t ranks = 2; ranks <= 16; ranks *= 2)
+			for (int64_t servers = 1; servers <= ranks && servers <= 4; servers *= 2)
+				if (random_below(&t->random, 2))
+					v[chip->ncurve++] = random_curve(t, coll, ranks, servers);
+	chip->curve = v;
+	m->chip = chip;
+	t->f.machine = m;
+}
+
+static void paths_of_measured_links(struct trial *t)
+{
+	random_layers(t);
+	random_recompute(t);
+	random_fusion(t);
+	random_slowdown(t);
+	random_curves(t);
+	(void)random_pipe(t);
+	hold_paths(t);
+}
+
 #define MOST_COMBINATIONS 20000
 
 static struct {
@@ -264,5 +309,12 @@ END_TEST
 START_TEST(paths_are_lower_bounds_of_passes_beside_each_other)
 {
 	trial_each(200, 4, 16, paths_of_passes_beside);
+}
+END_TEST
+
+/* Collectives that take any time that does not fall with their size, in buckets and alone. */
+START_TEST(paths_are_lower_bounds_by_measured_links)
+{
+	trial_each(500, 12, 16, paths_of_measured_links);
 }
 END_TEST

@@ -125,6 +125,36 @@ START_TEST(links_found_again)
 }
 END_TEST
 
+/* What was measured takes what was measured, at and between points, whatever links are fitted; a new measurement of
+ * the same group replaces it. */
+START_TEST(measured_groups_take_their_curves)
+{
+	struct ap_link_curves c = read_curves("collective,ranks,bytes,time_us\n"
+		"all_reduce,8,1048576,90\nall_reduce,8,4194304,150\nall_reduce,8,1073741824,8200\n"
+		"all_gather,4,1048576,40\n");
+	const struct ap_chip *is, *again;
+	const struct ap_machine *m;
+	struct ap_axes axes = {0};
+	struct ap_group g;
+	const char *algorithm;
+
+	ck_assert_int_eq(ap_link_curves_chip(&ctx, &c, get_chip("a100-80"), &is), AP_OK);
+	ck_assert_int_eq(is->ncurve, 1); /* of one point there is no curve */
+	ck_assert_str_eq(is->curve[0].source, "measured: curve.txt");
+	ck_contains(messages(&ctx), "take as long as their curves, at most 0.0 % off");
+	ck_assert_int_eq(ap_machine_make(&ctx, make_topo(8, 8), is, &m), AP_OK);
+	ap_axes_add(&axes, (struct ap_axis){1, 8});
+	ap_group_make(ctx.arena, m, &axes, &g);
+	ck_assert_double_eq_tol(ap_coll_time_s(m, AP_COLL_ALLREDUCE, &g, 4194304, &algorithm), 150e-6, 1e-15);
+	ck_assert_str_eq(algorithm, "measured");
+	ck_assert_double_eq_tol(ap_coll_time_s(m, AP_COLL_ALLREDUCE, &g, 2621440, NULL), 120e-6, 1e-15);
+	c = read_curves("ranks,bytes,time_us\n8,1048576,190\n8,4194304,250\n");
+	ck_assert_int_eq(ap_link_curves_chip(&ctx, &c, is, &again), AP_OK);
+	ck_assert_int_eq(again->ncurve, 1);
+	ck_assert_double_eq_tol(ap_curve_time_s(&again->curve[0], 2621440), 220e-6, 1e-15);
+}
+END_TEST
+
 START_TEST(groups_that_cannot_be)
 {
 	const struct ap_link_curves c = read_curves("ranks,servers,bytes,time_us\n32,2,1048576,100\n");
