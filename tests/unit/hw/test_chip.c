@@ -202,7 +202,7 @@ START_TEST(software_profiles)
 	ck_assert_str_eq(s->name, "megatron");
 	ck_assert_int_eq(s->attention, AP_ATTENTION_FLASH_3);
 	ck_assert_double_eq(s->product_slowdown, 1);
-	ck_assert_double_eq(s->launch_s, 25e-6);
+	ck_assert_double_eq(s->launch_s, 28e-6);
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspore-1", &s), AP_OK);
 	ck_assert_int_eq(s->attention, AP_ATTENTION_UNKNOWN); /* small operators */
 	ck_assert_int_eq(ap_software_get(&ctx, "mindspore-2", &s), AP_OK);
