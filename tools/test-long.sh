@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test-long.sh: what takes hours: the property tests with 100,000 cases each (AP_CASES), checkpoints
 # and pipelines of every bundled model evaluated, plans held against all grids and hybrids and published plans,
-# reports in a browser, whole runs under valgrind, damaged inputs for a program with sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
+# a profile calibrated twice, reports in a browser, whole runs under valgrind, damaged inputs for a program with
+# sanitizers, and 1,000,000 runs (AP_FUZZ_RUNS) of libFuzzer for each target of tests/fuzz. The
 # last line is "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -55,6 +56,15 @@ watched_runs() {
       --micro-batches 8 --enable-parallel-optimizer --jobs 2 --json
 }
 
+# A profile with more than fifty shipped rows is fitted twice, to the last bit.
+calibrated_twice() {
+  for run in 1 2; do
+    AUTOPAR_BUILD=build-gcc tools/calibrate data/fidelity.csv --software llm-foundry-fsdp --free launch_s \
+      --leave-one-out --output "$work/fitted.$run.json" >"$work/fitted.$run.md" || return 1
+  done
+  cmp "$work/fitted.1.md" "$work/fitted.2.md" && cmp "$work/fitted.1.json" "$work/fitted.2.json"
+}
+
 # survives FILE COMMAND...: the program runs COMMAND on damaged copies of FILE and must each time
 # end as documented.
 survives() {
@@ -100,6 +110,7 @@ single "build-asan is built" ninja -C build-asan
 
 single "whole runs under valgrind" watched_runs
 rm "$work"/*
+single "a profile calibrated twice" calibrated_twice
 single "reports in a browser" python3 tests/golden/report_browser.py build-gcc/src/cli/autopar-plan .
 single "files for frameworks, of 1,000 random plans" env AP_CASES=1000 \
   python3 tests/golden/launch_random.py build-gcc/src/cli/autopar-plan .
