@@ -241,6 +241,14 @@ static void take_term(void *user, const struct ap_op_term *term)
 	add_term(t, phase[term->of], term->what, term->times, term->s, how);
 }
 
+/* What the host takes longer to start an operator's kernels than they run. */
+static void add_starts(struct terms *t, const char *phase, double launch_s, double s)
+{
+	if (launch_s > s)
+		add_term(t, phase, "rest of the host's starts", 1, launch_s - s,
+			ap_arena_printf(t->x->ctx->arena, "%s to start them", seconds(t->x, launch_s)));
+}
+
 /* Levels that a group spans, with what their links give, as constants and as words. */
 static const char *levels_text(const struct ap_explaining *x, const struct ap_group *g, struct constants *c)
 {
@@ -321,6 +329,8 @@ static void tell_time(const struct ap_explaining *x, ap_id node)
 	ap_sheet_block(x->sheet, "time", "time, of a step");
 	ap_sheet_columns(x->sheet, term_columns, AP_COUNT(term_columns));
 	ap_op_cost_terms(pricer, &x->plan->task[node], &op->place, take_term, &t);
+	add_starts(&t, "forward", op->cost.forward_launch_s, op->cost.forward_s);
+	add_starts(&t, "backward", op->cost.backward_launch_s, op->cost.backward_s);
 	for (uint32_t i = 0; i < op->ncomm; i++) {
 		const struct ap_plan_comm *c = &op->comm[i];
 

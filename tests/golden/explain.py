@@ -58,7 +58,8 @@ def check_operator(plan, doc, op):
     rows = thing["time"]["rows"]
     total = sum(r["step_s"] for r in rows)
     each = sum(r["step_s"] for r in rows if r["phase"] == "gradient" and r["times"] > 1)
-    stated = sum(v for k, v in cost.items() if k.endswith("_s"))
+    stated = sum(v for k, v in cost.items() if k.endswith("_s") and "_launch_" not in k)
+    stated += sum(max(0, cost.get(key + "_launch_s", 0) - cost[key + "_s"]) for key in ("forward", "backward"))
     ask(near(total, thing["time"]["total_s"]), name, "rows and total")
     ask(near(total - each, stated), name, "time", total - each, stated)
     for r in rows:
