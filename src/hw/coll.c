@@ -380,6 +380,7 @@ enum { CHUNK = 256 }; /* blocks counted in one scan */
 struct sends {
 	const struct ap_machine *m;
 	uint32_t from, to; /* first ranks of the two stages */
+	uint32_t n; /* ranks of each */
 };
 
 /* The innermost level with a block that holds both ranks of pair r. */
@@ -397,7 +398,7 @@ static uint32_t most_in_chunk(const struct sends *x, int l, uint32_t first)
 {
 	uint32_t pairs[CHUNK] = {0}, most = 0;
 
-	for (uint32_t r = 0; r < x->m->ndev; r++) {
+	for (uint32_t r = 0; r < x->n; r++) {
 		uint32_t at = x->m->block[l][x->from + r] - first;
 
 		if (at < CHUNK && level_of(x, r) == l && ++pairs[at] > most)
@@ -411,7 +412,7 @@ static uint32_t most_sharers(const struct sends *x, int l)
 {
 	uint32_t low = UINT32_MAX, high = 0, most = 0;
 
-	for (uint32_t r = 0; r < x->m->ndev; r++)
+	for (uint32_t r = 0; r < x->n; r++)
 		if (level_of(x, r) == l) {
 			uint32_t b = x->m->block[l][x->from + r];
 
@@ -432,10 +433,12 @@ static uint32_t most_sharers(const struct sends *x, int l)
 
 double ap_send_time_s(const struct ap_machine *m, uint32_t from, uint32_t to, double bytes)
 {
-	struct sends x = {m, from * m->ndev, to * m->ndev};
+	struct sends x = {m, ap_machine_first(m, (int32_t)from), ap_machine_first(m, (int32_t)to),
+		ap_machine_at(m, (int32_t)from)->ndev};
 	double worst = 0;
 
 	assert(from < m->nstage && to < m->nstage && bytes >= 0);
+	assert(ap_machine_at(m, (int32_t)to)->ndev == x.n);
 	if (from == to || bytes == 0)
 		return 0;
 	for (int l = 0; l < m->nlevel; l++) {
@@ -449,4 +452,58 @@ double ap_send_time_s(const struct ap_machine *m, uint32_t from, uint32_t to, do
 		worst = t > worst ? t : worst;
 	}
 	return m->chip->collective_fixed_s + worst;
+}
+
+struct end { /* what a rank sends, or receives, over a level */
+	uint32_t peers;
+	double bytes;
+};
+
+/* Seconds of a rank's end of sends: latencies one after the other, bytes side by side. */
+static double end_s(const struct ap_machine *m, const struct end *end, uint32_t rank,
+	double *const *shared_bytes)
+{
+	double latency = 0, longest = 0;
+
+	for (int l = 0; l < m->nlevel; l++) {
+		const struct ap_link_level *level = &m->level[l];
+		double bytes = level->kind == AP_LINK_BUS ? shared_bytes[l][m->block[l][rank]] : end[l].bytes;
+
+		if (end[l].peers == 0)
+			continue;
+		latency += end[l].peers * level->latency_s;
+		longest = fmax(longest, bytes / link_rank_Bps(level, end[l].peers + 1, 1));
+	}
+	return latency + longest;
+}
+
+double ap_sends_time_s(struct ap_arena *scratch, const struct ap_machine *m, const struct ap_sent *sent,
+	size_t n)
+{
+	struct ap_mark mark = ap_arena_mark(scratch);
+	size_t ends = (size_t)m->total * (size_t)m->nlevel;
+	struct end *out = AP_NEW_N(scratch, struct end, ends), *in = AP_NEW_N(scratch, struct end, ends);
+	double **shared = AP_NEW_N(scratch, double *, m->nlevel), worst = 0;
+
+	for (int l = 0; l < m->nlevel; l++)
+		shared[l] = AP_NEW_N(scratch, double, m->nblock[l]);
+	for (size_t i = 0; i < n; i++) {
+		const struct ap_sent *s = &sent[i];
+		int l = 0;
+
+		assert(s->from < m->total && s->to < m->total && s->from != s->to && s->bytes >= 0);
+		while (l + 1 < m->nlevel && m->block[l][s->from] != m->block[l][s->to])
+			l++;
+		out[(size_t)s->from * (size_t)m->nlevel + (size_t)l].peers++;
+		out[(size_t)s->from * (size_t)m->nlevel + (size_t)l].bytes += s->bytes;
+		in[(size_t)s->to * (size_t)m->nlevel + (size_t)l].peers++;
+		in[(size_t)s->to * (size_t)m->nlevel + (size_t)l].bytes += s->bytes;
+		shared[l][m->block[l][s->from]] += s->bytes;
+	}
+	for (uint32_t r = 0; r < m->total; r++) {
+		worst = fmax(worst, end_s(m, &out[(size_t)r * (size_t)m->nlevel], r, shared));
+		worst = fmax(worst, end_s(m, &in[(size_t)r * (size_t)m->nlevel], r, shared));
+	}
+	ap_arena_release(scratch, mark);
+	return worst > 0 ? m->chip->collective_fixed_s + worst : 0;
 }

@@ -3,7 +3,9 @@
 #ifndef AP_HW_COLL_H
 #define AP_HW_COLL_H
 
+#include "base/arena.h"
 #include "hw/machine.h"
+
 /* "AllReduce", "AllGather", ... */
 const char *ap_coll_name(enum ap_coll c);
 
@@ -50,8 +52,23 @@ struct ap_relay {
  */
 double ap_relay_time_s(const struct ap_machine *m, const struct ap_group *g, const struct ap_relay *relay);
 
-/* Seconds for every rank of stage `from` to send bytes to its counterpart in stage `to`, all at
- * once; the slowest pair decides. 0 if from equals to or bytes is 0. O(ndev levels). */
+struct ap_sent { /* from one rank to another, all of them at once */
+	uint32_t from, to;
+	double bytes;
+};
+
+/*
+ * Seconds of n sends that run at once, with one call; of each pair of ranks at most one. A rank pays the
+ * latency of a level for each rank that it sends to, or receives from, over it. What it sends, or receives,
+ * goes over the levels side by side, each at the rate of the rank's links there, or, where a block shares
+ * them, with all that is sent in the block over that level; the longest counts. The slowest rank decides.
+ * 0 if nothing is sent. O(n levels + ranks levels).
+ */
+double ap_sends_time_s(struct ap_arena *scratch, const struct ap_machine *m, const struct ap_sent *sent,
+	size_t n);
+
+/* Seconds for every rank of stage `from` to send bytes to its counterpart in stage `to`, which has as
+ * many, all at once; the slowest pair decides. 0 if from equals to or bytes is 0. O(ndev levels). */
 double ap_send_time_s(const struct ap_machine *m, uint32_t from, uint32_t to, double bytes);
 
 #endif

@@ -2,6 +2,7 @@
 #include "hw/machine.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -188,6 +189,108 @@ void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t 
 	staged->regular = is_regular(staged);
 	make_axes(staged);
 	*out = staged;
+}
+
+/* Do the ranks of two parts lie on the blocks of all levels alike? */
+static bool lie_alike(const struct ap_machine *a, const struct ap_machine *b)
+{
+	if (a->ndev != b->ndev)
+		return false;
+	for (int l = 0; l < a->nlevel; l++)
+		if (memcmp(a->block[l], b->block[l], a->ndev * sizeof *a->block[l]) != 0)
+			return false;
+	return true;
+}
+
+/* The ranks [first, first + n) alone; blocks are numbered anew. Levels keep the number of ranks that share
+ * their links, so that groups of other stages count. */
+static const struct ap_machine *part_of(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t first,
+	uint32_t n)
+{
+	struct ap_machine *one = ap_arena_memdup(ctx->arena, m, sizeof *m);
+
+	one->nstage = 1;
+	one->ndev = one->total = n;
+	one->naxis = 0;
+	for (int l = 0; l < m->nlevel; l++) {
+		struct ap_mark mark = ap_arena_mark(ctx->scratch);
+		uint32_t *block = AP_NEW_N(ctx->arena, uint32_t, n);
+		struct ap_map *ids = ap_map_create(ctx->scratch);
+
+		for (uint32_t r = 0; r < n; r++)
+			block[r] = ap_map_put(ids, &m->block[l][first + r], sizeof *block, NULL);
+		one->block[l] = block;
+		one->nblock[l] = (uint32_t)ap_map_size(ids);
+		ap_arena_release(ctx->scratch, mark);
+	}
+	one->regular = false; /* groups are counted rank by rank */
+	make_axes(one);
+	return one;
+}
+
+/* The mesh of stages that differ: the prime axes of the least common multiple of their devices, but for
+ * their places. */
+static void join_axes(struct ap_machine *m, const uint32_t *devices)
+{
+	m->naxis = 0;
+	for (uint32_t s = 0; s < m->nstage; s++) {
+		int64_t primes[63];
+		size_t n = ap_primes(devices[s], primes);
+
+		for (size_t i = 0, first = 0; i < n; i++) {
+			int have = 0;
+
+			first = i > 0 && primes[i] == primes[i - 1] ? first : i;
+			for (int k = 0; k < m->naxis; k++)
+				have += m->axis[k].size == primes[i];
+			if (i - first + 1 > (size_t)have && m->naxis < AP_MAX_AXES)
+				m->axis[m->naxis++] = (struct ap_prime_axis){.size = (int32_t)primes[i]};
+		}
+	}
+}
+
+void ap_machine_divided(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
+	const uint32_t *devices, const struct ap_machine **out)
+{
+	struct ap_machine *divided = ap_arena_memdup(ctx->arena, m, sizeof *m);
+	struct ap_machine_part *part = AP_NEW_N(ctx->arena, struct ap_machine_part, nstage);
+	uint32_t first = 0, most = 0;
+	bool equal = true;
+
+	for (uint32_t s = 0; s < nstage; s++) {
+		equal &= devices[s] == devices[0];
+		first += devices[s];
+	}
+	assert(first == m->total);
+	if (equal) {
+		ap_machine_staged(ctx, m, nstage, out);
+		return;
+	}
+	first = 0;
+	for (uint32_t s = 0; s < nstage; s++) {
+		most = devices[s] > most ? devices[s] : most;
+		part[s] = (struct ap_machine_part){first, 0, part_of(ctx, m, first, devices[s])};
+		while (!lie_alike(part[part[s].like].machine, part[s].machine))
+			part[s].like++;
+		part[s].machine = part[part[s].like].machine;
+		first += devices[s];
+	}
+	divided->nstage = nstage;
+	divided->ndev = most;
+	divided->regular = false;
+	divided->part = part;
+	join_axes(divided, devices);
+	*out = divided;
+}
+
+void ap_machine_split_as(struct ap_ctx *ctx, const struct ap_machine *m, const struct ap_machine *like,
+	const struct ap_machine **out)
+{
+	uint32_t *devices = AP_NEW_N(ctx->scratch, uint32_t, like->nstage);
+
+	for (uint32_t s = 0; s < like->nstage; s++)
+		devices[s] = ap_machine_at(like, (int32_t)s)->ndev;
+	ap_machine_divided(ctx, m, like->nstage, devices, out);
 }
 
 void ap_machine_stage(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,

@@ -28,9 +28,14 @@ struct ap_prime_axis {
 struct ap_machine {
 	const struct ap_chip *chip;
 	const struct ap_topo *topo;
-	uint32_t ndev; /* devices per pipeline stage, arranged by dev_matrix */
-	uint32_t nstage; /* stage s has ranks [s * ndev, (s + 1) * ndev) */
-	uint32_t total; /* nstage * ndev; more of ap_machine_stage() */
+	uint32_t ndev; /* devices per pipeline stage, arranged by dev_matrix; of the largest one */
+	uint32_t nstage; /* stage s has ranks [s * ndev, (s + 1) * ndev), if they are equal */
+	uint32_t total; /* of all stages; more of ap_machine_stage() */
+	const struct ap_machine_part {
+		uint32_t first; /* rank */
+		uint32_t like; /* the first stage with as many devices, that lie as these */
+		const struct ap_machine *machine; /* of it: one for all stages that lie alike */
+	} *part; /* [nstage] of stages with unequal numbers of devices; NULL: they are equal */
 	int nlevel; /* link levels in use, inner to outer */
 	struct ap_link_level level[AP_MAX_LEVELS];
 	const uint32_t *block[AP_MAX_LEVELS]; /* [total] block of a rank, numbered by lowest rank */
@@ -52,6 +57,28 @@ enum ap_status ap_machine_make(struct ap_ctx *ctx, const struct ap_topo *topo,
  * axes then exist in every stage; if stages lie differently, the slowest decides. */
 void ap_machine_staged(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
 	const struct ap_machine **out);
+
+/* The same machine split into nstage stages with devices[stage] ranks each, one behind the other; they
+ * add up to its ranks. Groups of a stage are priced by the links of its own ranks, which it shares with
+ * the stages beside it. What ap_machine_staged() makes, if all are equal. O(ranks levels). */
+void ap_machine_divided(struct ap_ctx *ctx, const struct ap_machine *m, uint32_t nstage,
+	const uint32_t *devices, const struct ap_machine **out);
+
+/* Another machine with as many ranks, split into stages as `like` is. */
+void ap_machine_split_as(struct ap_ctx *ctx, const struct ap_machine *m, const struct ap_machine *like,
+	const struct ap_machine **out);
+
+/* The machine on whose devices a stage runs: m itself where stages are equal. */
+static inline const struct ap_machine *ap_machine_at(const struct ap_machine *m, int32_t stage)
+{
+	return m->part ? m->part[stage].machine : m;
+}
+
+/* The first rank of a stage. */
+static inline uint32_t ap_machine_first(const struct ap_machine *m, int32_t stage)
+{
+	return m->part ? m->part[stage].first : (uint32_t)stage * m->ndev;
+}
 
 /* One of nstage stages as a machine of its own, on whose devices a network runs that has no pipeline.
  * Groups cost what they do in the pipeline: the slowest stage decides. */

@@ -356,3 +356,127 @@ START_TEST(busy_buses_are_found_among_many)
 	ASSERT_CLOSE(ap_send_time_s(s, 0, 1, S), 10e-6 + 1e-6 + S / (0.7 * 64e9 / 4));
 }
 END_TEST
+
+static const struct ap_machine *divided(const struct ap_machine *m, uint32_t n, const uint32_t *devices)
+{
+	const struct ap_machine *d = NULL;
+
+	ap_machine_divided(&ctx, m, n, devices, &d);
+	return d;
+}
+
+START_TEST(unequal_stages_are_machines)
+{
+	static const uint32_t devices[] = {8, 16, 8, 4, 4};
+	static const uint32_t like[] = {0, 1, 0, 3, 3}, first[] = {0, 8, 24, 32, 36};
+	const struct ap_machine *m = make_machine(40, 8, "ascend910a"), *d = divided(m, 5, devices);
+
+	ck_assert_uint_eq(d->nstage, 5);
+	ck_assert_uint_eq(d->total, 40);
+	ck_assert_uint_eq(d->ndev, 16); /* of the largest */
+	for (int32_t s = 0; s < 5; s++) {
+		const struct ap_machine *own = ap_machine_at(d, s);
+
+		ck_assert_uint_eq(ap_machine_first(d, s), first[s]);
+		ck_assert_uint_eq(d->part[s].like, like[s]);
+		ck_assert_ptr_eq(own, ap_machine_at(d, (int32_t)like[s]));
+		ck_assert_uint_eq(own->ndev, devices[s]);
+		ck_assert_uint_eq(own->total, devices[s]);
+		ck_assert(!own->part && own->nstage == 1);
+	}
+	assert_prices(make_machine(8, 8, "ascend910a"), ap_machine_at(d, 0));
+	assert_prices(make_machine(16, 8, "ascend910a"), ap_machine_at(d, 1));
+}
+END_TEST
+
+/* Equal numbers of devices that lie differently are told apart: 4 | 4 and 3 | 1. */
+START_TEST(stages_across_servers_differ)
+{
+	static const uint32_t devices[] = {4, 1, 4, 3};
+	const struct ap_machine *d = divided(make_machine(12, 8, "a100-80"), 4, devices);
+	const double S = 1 << 28;
+	struct ap_group g;
+
+	ck_assert_uint_eq(d->part[2].like, 2);
+	ck_assert_ptr_ne(ap_machine_at(d, 0), ap_machine_at(d, 2));
+	ap_group_make(ctx.arena, ap_machine_at(d, 0), &(struct ap_axes){1, {{1, 4}}}, &g);
+	ck_assert_double_eq(ap_coll_time_s(ap_machine_at(d, 0), AP_COLL_ALLREDUCE, &g, S, NULL),
+		30e-6 + 2 * (3 * 3.4e-6 + S * 3 / 4 / (0.76 * 300e9)));
+	ap_group_make(ctx.arena, ap_machine_at(d, 2), &(struct ap_axes){1, {{1, 4}}}, &g);
+	ck_assert_double_gt(ap_coll_time_s(ap_machine_at(d, 2), AP_COLL_ALLREDUCE, &g, S, NULL),
+		S * 3 / 4 / (0.9 * 25e9)); /* over the card of rank 8 */
+}
+END_TEST
+
+START_TEST(equal_stages_are_no_others)
+{
+	static const uint32_t devices[] = {4, 4, 4, 4};
+	const struct ap_machine *m = make_machine(16, 8, "ascend910a"), *d = divided(m, 4, devices);
+	const struct ap_machine *s = staged(m, 4);
+
+	ck_assert(!d->part && d->regular == s->regular && d->ndev == s->ndev && d->nstage == s->nstage);
+	assert_axes(d, s);
+	for (int32_t k = 0; k < 4; k++) {
+		ck_assert_ptr_eq(ap_machine_at(d, k), d);
+		ck_assert_uint_eq(ap_machine_first(d, k), 4 * (uint32_t)k);
+	}
+}
+END_TEST
+
+/* The axes of all stages together have the primes of the least common multiple. */
+START_TEST(axes_of_unequal_stages)
+{
+	static const uint32_t devices[] = {4, 6, 18, 1};
+	const struct ap_machine *d = divided(make_machine(29, 8, "a100-80"), 4, devices);
+	int twos = 0, threes = 0;
+
+	for (int i = 0; i < d->naxis; i++) {
+		twos += d->axis[i].size == 2;
+		threes += d->axis[i].size == 3;
+	}
+	ck_assert_int_eq(d->naxis, 4);
+	ck_assert_int_eq(twos, 2);
+	ck_assert_int_eq(threes, 2);
+}
+END_TEST
+
+START_TEST(sends_to_more_and_to_fewer)
+{
+	const double S = 1 << 26, nvlink = 0.76 * 300e9, nic = 0.9 * 25e9;
+	const struct ap_machine *m = make_machine(16, 8, "a100-80");
+	const struct ap_sent more[] = {{0, 2, S}, {0, 3, S}, {1, 4, S}, {1, 5, S}};
+	const struct ap_sent fewer[] = {{2, 0, S}, {3, 0, S / 2}, {4, 1, S}};
+	const struct ap_sent far[] = {{7, 6, S}, {7, 8, 3 * S}, {5, 9, S}};
+
+	ASSERT_CLOSE(ap_sends_time_s(ctx.scratch, m, more, 4), 30e-6 + 2 * 3.4e-6 + 2 * S / nvlink);
+	ASSERT_CLOSE(ap_sends_time_s(ctx.scratch, m, fewer, 3), 30e-6 + 2 * 3.4e-6 + 1.5 * S / nvlink);
+	/* rank 7 sends over both at once */
+	ASSERT_CLOSE(ap_sends_time_s(ctx.scratch, m, far, 3), 30e-6 + 3.4e-6 + 14e-6 + 3 * S / nic);
+	ck_assert_double_eq(ap_sends_time_s(ctx.scratch, m, more, 0), 0);
+	m = make_machine(8, 8, "ascend910a"); /* four of them share the bus to the other four */
+	ASSERT_CLOSE(ap_sends_time_s(ctx.scratch, m, (const struct ap_sent[]){{0, 4, S}, {0, 5, S}, {1, 6, S}}, 3),
+		10e-6 + 2 * 1e-6 + 3 * S / (0.7 * 64e9));
+}
+END_TEST
+
+/* To as many, one each, they are what ap_send_time_s() says. */
+START_TEST(sends_to_counterparts)
+{
+	static const char *const chips[] = {"ascend910a", "ascend910b3", "a100-80", "v100-32"};
+
+	seed_from_environment();
+	for (int round = 0; round < 200; round++) {
+		uint32_t each = roll(9) + 1, nstage = roll(4) + 2, n = each * nstage;
+		const char *chip = chips[roll(4)];
+		const struct ap_machine *m = roll(3) ? make_machine(n, roll(2) ? 8 : roll(8) + 1, chip)
+			: dealt_machine(n, chip, by_chance);
+		const struct ap_machine *s = staged(m, nstage);
+		uint32_t from = roll(nstage), to = (from + 1 + roll(nstage - 1)) % nstage;
+		struct ap_sent sent[9];
+
+		for (uint32_t r = 0; r < each; r++)
+			sent[r] = (struct ap_sent){from * each + r, to * each + r, 1e6};
+		ASSERT_CLOSE(ap_sends_time_s(ctx.scratch, s, sent, each), ap_send_time_s(s, from, to, 1e6));
+	}
+}
+END_TEST
