@@ -17,7 +17,8 @@
 struct cutting {
 	const struct ap_cut *cut;
 	uint32_t n, parts;
-	int64_t *sum; /* [n + 1] of the weights before an item */
+	int64_t *sum; /* [n + 1] of the weights before an item, the least ones of all runs */
+	int64_t **own; /* [parts][n + 1] of those in run p */
 	uint32_t *low, *high; /* [parts + 1] range of run p's first item; last: n */
 	uint32_t *vital; /* [n + 1] the first vital item from here on; n: none */
 	int64_t *reached[2]; /* [n + 1] sum - share by first item, runs p and p - 1; or NOWHERE */
@@ -91,9 +92,9 @@ static bool is_enough(struct cutting *c, int64_t most)
 			for (; satisfied(c, p - 1, i, j) && i <= c->high[p - 1]; i++)
 				best = before[i] > best ? before[i] : best;
 			now[j] = NOWHERE;
-			if (best == NOWHERE || c->sum[j] + cost - best > most)
+			if (best == NOWHERE || c->own[p - 1][j] + cost - best > most)
 				continue;
-			now[j] = c->sum[j] - cost;
+			now[j] = c->own[p < c->parts ? p : p - 1][j] - cost;
 			any = true;
 		}
 		if (!any)
@@ -167,7 +168,7 @@ static void least_init(struct ap_ctx *ctx, const struct cutting *c, uint32_t p, 
 	out->cost = AP_NEW_N(ctx->scratch, int64_t, n + 1);
 	out->item = AP_NEW_N(ctx->scratch, uint32_t, n + 1);
 	for (uint32_t k = 0; k < n; k++) {
-		begin[k] = (struct begin){c->sum[low + k] + share(c, p, low + k), low + k};
+		begin[k] = (struct begin){c->own[p - 1][low + k] + share(c, p, low + k), low + k};
 		out->cost[k + 1] = INT64_MAX;
 	}
 	qsort(begin, n, sizeof *begin, by_end);
@@ -222,7 +223,7 @@ static void fill_layer(struct ap_ctx *ctx, const struct cutting *c, uint32_t p, 
 			if (after->cost[--j - next_low] < INT64_MAX)
 				least_put(&ends, ends.rank[j - next_low], after->cost[j - next_low], j);
 		}
-		rest = least_upto(&ends, most + c->sum[i] - share(c, p, i), &out->next[i - low]);
+		rest = least_upto(&ends, most + c->own[p][i] - share(c, p, i), &out->next[i - low]);
 		out->cost[i - low] = rest == INT64_MAX ? rest : add(rest, crossing(c, p, i));
 	}
 	ap_arena_release(ctx->scratch, mark);
@@ -244,6 +245,30 @@ bool ap_cut_possible(const struct ap_cut *cut)
 	return found == cut->wanting && cut->n - i >= cut->parts - cut->wanting;
 }
 
+/* Sets sum and own. */
+static void add_up(struct ap_ctx *ctx, struct cutting *c)
+{
+	const struct ap_cut *cut = c->cut;
+
+	c->own = AP_NEW_N(ctx->scratch, int64_t *, c->parts);
+	for (uint32_t p = 0; p < c->parts; p++) {
+		if (!cut->own || (p > 0 && cut->own[p] == cut->own[p - 1])) {
+			c->own[p] = p > 0 ? c->own[p - 1] : c->sum;
+			continue;
+		}
+		c->own[p] = AP_NEW_N(ctx->scratch, int64_t, c->n + 1);
+		for (uint32_t i = 0; i < c->n; i++)
+			c->own[p][i + 1] = c->own[p][i] + cut->own[p][i];
+	}
+	for (uint32_t i = 0; i < c->n; i++) {
+		int64_t least = cut->own ? cut->own[0][i] : cut->weight[i];
+
+		for (uint32_t p = 1; p < c->parts && cut->own; p++)
+			least = cut->own[p][i] < least ? cut->own[p][i] : least;
+		c->sum[i + 1] = c->sum[i] + least;
+	}
+}
+
 void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -261,8 +286,7 @@ void ap_cut_even(struct ap_ctx *ctx, const struct ap_cut *cut, uint32_t *first)
 	c.high = AP_NEW_N(ctx->scratch, uint32_t, c.parts + 1);
 	for (int k = 0; k < 2; k++)
 		c.reached[k] = AP_NEW_N(ctx->scratch, int64_t, c.n + 1);
-	for (uint32_t i = 0; i < c.n; i++)
-		c.sum[i + 1] = c.sum[i] + cut->weight[i];
+	add_up(ctx, &c);
 	most = least_most(&c);
 	layer = AP_NEW_N(ctx->scratch, struct layer, c.parts + 1);
 	bound_firsts(&c, most);

@@ -17,6 +17,7 @@ struct ap_cut {
 	int halves; /* of a crossing (0, 1 or 2) that count for each of the runs on its sides */
 	const bool *vital; /* [n] the first `wanting` runs need such an item each; NULL: any will do */
 	uint32_t wanting;
+	const int64_t *const *own; /* [parts][n] weights in a run, where runs differ; NULL: weight, in all */
 };
 
 /* Can the runs be as vital and wanting require? O(n). */
@@ -26,7 +27,7 @@ bool ap_cut_possible(const struct ap_cut *cut);
  * Cuts the items, in order, into runs, none of them empty. A run costs the weights of its items and
  * its share of the crossings on both sides. The dearest run is as cheap as possible; among such
  * cuts the sum of all crossings is least; among those every cut comes as early as possible. Weights
- * and crossings are at least 0, the sum of the weights and each crossing at most AP_CUT_MOST; the
+ * and crossings are at least 0, the sum of the weights in a run and each crossing at most AP_CUT_MOST; the
  * cut is possible. first[p] is the first item of run p. O(n parts log n) at most; less if the cost
  * is nearly even, as most items then cannot begin most runs.
  */

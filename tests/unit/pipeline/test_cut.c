@@ -45,7 +45,7 @@ static struct value value_of(const struct ap_cut *c, const uint32_t *first)
 
 		ck_assert_uint_lt(first[p], end);
 		for (uint32_t i = first[p]; i < end; i++) {
-			sum += c->weight[i];
+			sum += c->own ? c->own[p][i] : c->weight[i];
 			vital |= c->vital && c->vital[i];
 		}
 		if (p < c->wanting && !vital)
@@ -91,7 +91,9 @@ START_LOOP_TEST(best_of_all_cuts, 16)
 		const int64_t *crossing[MOST];
 		bool vital[MOST];
 		struct ap_cut cut = {n, 1 + (uint32_t)(random_next(&seed) % n), weight, crossing,
-			round % 3, vital, 0};
+			round % 3, vital, 0, NULL};
+		int64_t other[MOST];
+		const int64_t *own[MOST];
 		struct value got, least;
 
 		for (uint32_t i = 0; i < n; i++) {
@@ -101,6 +103,11 @@ START_LOOP_TEST(best_of_all_cuts, 16)
 			crossing[i] = dear[random_next(&seed) % 2];
 			vital[i] = random_next(&seed) % 3 != 0;
 		}
+		for (uint32_t i = 0; i < n; i++) { /* a run of a quicker kind */
+			other[i] = weight[i] / 3;
+			own[i] = random_next(&seed) % 2 ? other : weight;
+		}
+		cut.own = round % 2 ? own : NULL;
 		cut.wanting = (uint32_t)(random_next(&seed) % (cut.parts + 1));
 		if (!ap_cut_possible(&cut)) {
 			ck_assert_int_eq(best_of_all(&cut, best).most, INT64_MAX);
