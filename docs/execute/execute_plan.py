@@ -30,17 +30,21 @@ class Files:
         need(plan["schema"] == "autopar-plan/1", "no plan")
         of_graph = {o["name"]: o for o in graph["operators"]}
         pipeline = plan["pipeline"]
-        self.ranks = pipeline["devices_per_stage"] if pipeline else plan["machine"]["devices"]
+        equal = pipeline["devices_per_stage"] if pipeline and "devices_per_stage" in pipeline else plan["machine"]["devices"]
+        self.ranks = pipeline["stage_devices"] if pipeline and "stage_devices" in pipeline else [equal] * len(plan["stages"])
         self.nbatch = plan["stages"][0]["micro_batches"]
         self.partial = plan["settings"]["executor"].startswith(("mindspore", "mindformers"))
         self.loss = plan["graph"]["outputs"][0]
         moves = {}
         for index, r in enumerate(plan["redistributions"]):
             moves.setdefault(r["to"], {})[r["operand"]] = dict(r, index=index)
+        self.sent = {r["from"]: r for r in plan["redistributions"] if "from_stage" in r}
         self.opers, self.alone = ([
             Oper(o, {**(of_graph.get(o["name"], {}).get("attrs") or {}),
                      "sequence_first": o.get("sequence_first", 0)}, moves.get(o["name"], {}),
-                 self.ranks, alone, plan["settings"].get("fp8_recipe")) for o in plan["operators"]] for alone in (False, True))
+                 self.ranks[o["stage"]], alone, plan["settings"].get("fp8_recipe"), self.sent.get(o["name"]),
+                 [s["first_rank"] for s in plan["stages"]]) for o in plan["operators"]]
+            for alone in (False, True))
         self.tensors = {t["name"]: t for key in ("inputs", "parameters", "constants")
                         for t in graph.get(key, [])}
         self.stages = [dict(s, slots=[dict(x, part=(s["id"], x["segment"])) for x in s["slots"]])
@@ -64,8 +68,8 @@ class Files:
         for p in plan["parameters"]:
             for said in (p["optimizer_group"], p["gradient_group"], *p["gradient_groups"]):
                 self.check_group(said, p["stage"])
-        made = {t: (o.out_whole[k], o.out_layout[k]) for o in self.opers for k, t in enumerate(o.outputs)}
-        made |= {p["name"]: (p["tensor_shape"], self.layout(p)) for p in plan["parameters"]}
+        made = {t: (o.out_whole[k], o.out_layout[k], o.stage) for o in self.opers for k, t in enumerate(o.outputs)}
+        made |= {p["name"]: (p["tensor_shape"], self.layout(p), p["stage"]) for p in plan["parameters"]}
         of_step = lambda whole, shape: len(whole) == len(shape) and all(
             n in (whole_n, whole_n / self.nbatch) for n, whole_n in zip(whole, shape))
         for o, said in zip(self.opers, plan["operators"]):
@@ -77,16 +81,19 @@ class Files:
             for c in o.comms:
                 self.check_group(c, min(c.get("from_stage", o.stage), c.get("to_stage", o.stage)))
             for i, tensor in enumerate(o.inputs):
-                whole, layout = made.get(tensor, (None, o.in_layout[i]))
+                whole, layout, stage = made.get(tensor, (None, o.in_layout[i], o.stage))
                 need(o.in_whole[i] == whole if whole is not None else
                      of_step(o.in_whole[i], self.tensors[tensor]["shape"]),
                      f"operand {i} of {o.name} is {o.in_whole[i]}, not {whole}")
                 m = o.moves.get(i)
                 ends = [layout_of_pairs(m[end]) for end in ("from_layout", "to_layout")] if m else []
                 layout = ends[0] if m and m["from"] is None else layout
-                need(same_layout(layout, ends[0] if m else o.in_layout[i], self.ranks) and
-                     same_layout(o.in_layout[i], ends[1] if m else layout, self.ranks),
+                need(same_layout(layout, ends[0] if m else o.in_layout[i], self.ranks[stage]) and
+                     same_layout(o.in_layout[i], ends[1] if m else layout, o.ranks),
                      tensor, "comes to", o.name, "in another layout")
+                need(self.ranks[stage] == o.ranks or m and "from_stage" in m and
+                     (m["from_stage"], m["to_stage"]) == (stage, o.stage),
+                     tensor, "comes to", o.name, "from another number of devices")
 
     def check_8_bits(self, k, i):
         """What comes in 8 bits is read by products in 8 bits alone, themselves or behind views."""
@@ -148,7 +155,7 @@ class Files:
     def run_ranks(self):
         weights = {}
         for p in self.plan["parameters"]:
-            weights[p["name"]] = cut(self.source(p["name"]), self.layout(p), self.ranks)
+            weights[p["name"]] = cut(self.source(p["name"]), self.layout(p), self.ranks[p["stage"]])
             if self.gathered_for_use(p):
                 weights[p["name"]] = own_part(weights[p["name"]], p["optimizer_group"]["axes"])
         step = Step(self.opers, self.source, weights, self.wanted, self.partial, self.nbatch)
@@ -182,7 +189,7 @@ def execute(graph, plan, values=None, seed=0, truth=None):
             if o.stays_inside(k):
                 continue
             for m in [None] if o.once else range(files.nbatch):
-                want = cut(alone.values[tensor, m][0], o.out_layout[k], files.ranks)
+                want = cut(alone.values[tensor, m][0], o.out_layout[k], o.ranks)
                 need((tensor, m) in step.values, tensor, "is not there")
                 errors.append(compare(tensor, step.values[tensor, m], want, 1.0))
     truth_of = {p["name"]: [alone.use_grads[u][0] for u in uses_of(files.alone, p["name"])
@@ -198,16 +205,16 @@ def execute(graph, plan, values=None, seed=0, truth=None):
             continue
         trained += 1
         whole = sum(want)
-        of_slice = cut(whole, layout, files.ranks)
+        of_slice = cut(whole, layout, files.ranks[p["stage"]])
         of_part = own_part(of_slice, dealt["axes"]) if dealt else of_slice
         errors.append(compare("gradient of " + name, grads, of_part, largest))
-        weight = cut(files.source(name), layout, files.ranks)
-        new = cut(files.source(name) - whole / 10, layout, files.ranks)
+        weight = cut(files.source(name), layout, files.ranks[p["stage"]])
+        new = cut(files.source(name) - whole / 10, layout, files.ranks[p["stage"]])
         new = own_part(new, dealt["axes"]) if files.gathered_for_use(p) else new
         errors.append(compare(name, updated(step, p, weight, grads), new, 1.0))
     need(trained, "no parameter is trained")
     losses = [float(alone.values[files.loss, m][0]) for m in range(files.nbatch)]
-    return (f"{files.ranks * len(plan['stages'])} ranks, {files.nbatch} micro-batches: loss "
+    return (f"{sum(files.ranks)} ranks, {files.nbatch} micro-batches: loss "
             f"{sum(losses) / len(losses):.12g}, {trained} parameters updated, largest relative error "
             f"{max(errors):.1e}"), alone
 

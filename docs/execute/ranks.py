@@ -143,6 +143,31 @@ def exchange(value, comm, back=False):
     return out
 
 
+# ---- between stages of different numbers of ranks ------------------------------------------------
+
+def send(value, said, key, shape, first):
+    """Pieces from ranks of one stage become slices of ranks of another; back: the other way."""
+    ends = [(said["from_stage"], said["from_layout"]), (said["to_stage"], said["to_layout"])]
+    (here, layout), (there, wanted) = ends[::-1] if key == "back_sends" else ends
+    layout, wanted = layout_of_pairs(layout), layout_of_pairs(wanted)
+    out = {}
+    for piece in said[key]:
+        need(piece["from_rank"] - first[here] in range(len(value)), piece, "is sent by no rank of stage", here)
+        rank, to = piece["from_rank"] - first[here], piece["to_rank"] - first[there]
+        held, slots = box(shape, layout, rank)[0], box(shape, wanted, to)
+        if to not in out:
+            out[to] = np.full(slots[1], np.nan)
+        at = [slice(s - h, s - h + n) for s, h, n in zip(piece["start"], held, piece["size"])]
+        put = tuple(slice(s - h, s - h + n) for s, h, n in zip(piece["start"], slots[0], piece["size"]))
+        x = value[rank][tuple(at)]
+        need(list(x.shape) == piece["size"] and out[to][put].shape == x.shape, piece, "reaches out of a slice")
+        need(np.isnan(out[to][put]).all(), piece, "comes twice")
+        out[to][put] = x
+    need(sorted(out) == list(range(len(out))) and not any(np.isnan(x).any() for x in out.values()),
+         "a rank of stage", there, "lacks a piece")
+    return [out[to].astype(value[0].dtype) for to in sorted(out)]
+
+
 # ---- redistribution ------------------------------------------------------------------------------
 
 def take(x, dim, outer, size, i):

@@ -7,7 +7,7 @@ import numpy as np
 from eighths import Copies
 from kernels import KERNELS, Site, Tape, Var
 from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, exchange, group, layout_of_map,
-                   layout_of_pairs, move, need, own_part, parts)
+                   layout_of_pairs, move, need, own_part, parts, send)
 
 
 # ---- operators -----------------------------------------------------------------------------------
@@ -15,7 +15,7 @@ from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, exchange
 class Oper:
     """An operator of the plan; alone: as one rank has it, whole and without communications."""
 
-    def __init__(self, o, attrs, moves, ranks, alone=False, recipe=None):
+    def __init__(self, o, attrs, moves, ranks, alone=False, recipe=None, sent=None, first=()):
         self.name, self.type, self.attrs = o["name"], o["type"], attrs
         self.stage, self.segment, self.once = o["stage"], o["segment"], o.get("once", False)
         self.inputs, self.outputs, self.out_dtype = o["inputs"], o["outputs"], o["out_dtype"]
@@ -31,6 +31,9 @@ class Oper:
         self.ranks, self.moves, self.alone = ranks, moves, alone
         self.comms = [] if alone else o["communications"]
         self.in_8_bits, self.recipe = o.get("in_8_bits"), recipe
+        # To another number of devices piece by piece: what a Send sends, and gets back; first ranks of stages.
+        self.sent, self.first = not alone and bool(sent), first
+        self.comes_back = self.sent and "back_sends" in sent
 
     def of(self, phase, which, index):
         return [c for c in self.comms if c["phase"] == phase and c.get(which) == index]
@@ -242,6 +245,9 @@ class Step:
         if move_to and "shares" in move_to:
             need((move_to["shares"], m) in self.copies, tensor, "has no copy to share")
             return list(self.copies[move_to["shares"], m])
+        if move_to and "from_stage" in move_to:
+            need("sends" in move_to, tensor, "is sent in more pieces than are listed")
+            return send(value, move_to, "sends", oper.in_whole[i], oper.first)
         for step in move_to["steps"] if move_to else []:
             value = move(value, step)
         if move_to:
@@ -252,7 +258,7 @@ class Step:
         oper = self.opers[k]
         run = Run(oper, [self.operand(k, i, m) for i in range(len(oper.inputs))])
         self.runs[k, m] = run
-        if oper.type == "Send" and not oper.alone and not oper.of("forward", "result", 0):
+        if oper.type == "Send" and not (oper.alone or oper.sent or oper.of("forward", "result", 0)):
             return  # nothing is sent
         for tensor, value in zip(oper.outputs, run.results):
             self.values[tensor, m] = value
@@ -264,7 +270,7 @@ class Step:
     def backward(self, k, m):
         oper = self.opers[k]
         douts = [self.grads.get((tensor, m)) for tensor in oper.outputs]
-        if oper.type == "Send" and not oper.alone and not oper.of("backward", "result", 0):
+        if oper.type == "Send" and not (oper.alone or oper.comes_back or oper.of("backward", "result", 0)):
             return
         if all(d is None for d in douts) or not any(t in self.wanted for t in oper.outputs):
             return
@@ -288,6 +294,9 @@ class Step:
     def brought_back(self, k, i, grads):
         """The gradient of an operand in the layout of its producer."""
         move_to = self.opers[k].moves.get(i)
+        if move_to and "from_stage" in move_to:
+            need("back_sends" in move_to, "the gradient of", self.opers[k].inputs[i], "has no way back")
+            return send(grads, move_to, "back_sends", self.opers[k].in_whole[i], self.opers[k].first)
         if move_to and self.partial:
             for step in reversed(move_to["steps"]):
                 grads = move(grads, step, back=True)
@@ -333,7 +342,7 @@ class Step:
                 continue
             if not backward and o.type == "Receive" and (o.inputs[0], m) not in self.values:
                 return False
-            if backward and o.type == "Send" and o.of("backward", "result", 0) and \
+            if backward and o.type == "Send" and (o.comes_back or o.of("backward", "result", 0)) and \
                     (o.outputs[0], m) not in self.grads:
                 return False
         return True

@@ -157,7 +157,7 @@ static uint32_t fold(const struct explaining *x, const bool *meant, const struct
 		node[n] = i;
 		item[n++] = (struct ap_name_item){g->node[i].name, ap_arena_printf(ctx->arena, "%s %s",
 			g->node[i].type, ap_explain_cut(ctx, &g->node[i].bound,
-			ap_placement_counts(ctx->arena, &x->plan.op[i].place), x->plan.machine->ndev))};
+			ap_placement_counts(ctx->arena, &x->plan.op[i].place), x->plan.op[i].place.ndev))};
 	}
 	return ap_name_folds(ctx, n, item, out);
 }

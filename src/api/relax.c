@@ -378,7 +378,8 @@ static bool more_stages(const struct ap_inputs *in, struct ap_settings *o)
 {
 	int64_t n = o->pipeline_stages * 2;
 
-	if (o->hybrid || in->machine->total % n || n > in->graph->nnode || !in->graph->batch)
+	if (o->hybrid || in->machine->part || in->machine->total % n ||
+		n > in->graph->nnode || !in->graph->batch)
 		return false;
 	o->pipeline_stages = n;
 	if (o->micro_batches < n)
@@ -560,6 +561,8 @@ static bool say_devices(struct relaxing *r)
 	struct ap_devices found;
 	char need[32];
 
+	if (r->in->machine->part) /* nobody said where more should be */
+		return false;
 	if (least_devices(r->ctx, r->set, r->src, MOST_TIMES * (int64_t)r->in->machine->total,
 			(int64_t)r->in->machine->total, &r->left, &found) != AP_OK || !found.fits)
 		return false;
@@ -576,6 +579,8 @@ static bool say_both(struct relaxing *r)
 	struct ap_sources machine = *r->src;
 	struct found f;
 
+	if (r->in->machine->part)
+		return false;
 	machine.table = NULL;
 	r->src = &machine;
 	r->base.chip = r->in->chip->name;

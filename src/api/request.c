@@ -694,6 +694,15 @@ enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, 
 	return AP_OK;
 }
 
+static int64_t largest(const struct ap_ints *list)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < list->n; i++)
+		most = list->v[i] > most ? list->v[i] : most;
+	return most;
+}
+
 /* Fills *hybrid from stages and segments of o and the machine; sets o->micro_batches to those that
  * mbs implies. */
 static enum ap_status fill_hybrid(struct ap_ctx *ctx, const struct ap_settings *set,
@@ -711,7 +720,21 @@ static enum ap_status fill_hybrid(struct ap_ctx *ctx, const struct ap_settings *
 	hybrid->cp_even = route->cp_even;
 	hybrid->pp = o->pipeline_stages;
 	hybrid->vpp = o->pipeline_segments;
-	AP_TRY(ap_hybrid_fill(ctx, in->machine->ndev, hybrid));
+	if (o->stage_devices.n > 0 && (hybrid->dp || hybrid->mbs))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s= is another number in "
+			"stages of unequal numbers of devices; expected the other degrees, of which dp "
+			"follows in each stage%s", ap_setting_said(ctx, set, AP_SET_hybrid),
+			hybrid->dp ? "dp" : "mbs", hybrid->dp ? "" : ", and --micro-batches");
+	for (size_t i = 0; i < o->stage_devices.n; i++) {
+		int64_t tp = hybrid->tp ? hybrid->tp : 1, cp = hybrid->cp ? hybrid->cp : 1;
+
+		if (o->stage_devices.v[i] % tp || o->stage_devices.v[i] / tp % cp)
+			return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: tp=%" PRId64
+				" x cp=%" PRId64 " does not divide the %" PRId64 " devices of stage %zu",
+				ap_setting_said(ctx, set, AP_SET_hybrid), tp, cp, o->stage_devices.v[i], i);
+	}
+	AP_TRY(ap_hybrid_fill(ctx, o->stage_devices.n > 0 ? largest(&o->stage_devices) * hybrid->pp
+		: in->machine->ndev, hybrid));
 	AP_TRY(ap_hybrid_step(ctx, hybrid, in->graph->batch, &o->micro_batches));
 	if (o->micro_batches == micro_batches || !ap_setting_given(o, AP_SET_micro_batches))
 		return AP_OK;
@@ -798,7 +821,8 @@ static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const
 	const struct ap_spot *spot;
 
 	AP_TRY(ap_stages_make(ctx, &rq, &spot, how));
-	if (how->by == AP_CUT_BY_COST && !o->hybrid && o->pipeline_stages * o->pipeline_segments > 1) {
+	if (how->by == AP_CUT_BY_COST && !o->hybrid && !in->machine->part &&
+		o->pipeline_stages * o->pipeline_segments > 1) {
 		in->cutting = rq;
 		cut_evenly(ctx, &rq, in);
 	}
@@ -851,6 +875,35 @@ static enum ap_status run_passes_beside(struct ap_ctx *ctx, const struct ap_sett
 		ap_dtype_name(tokens->shape.dtype));
 }
 
+/* Divides the machine into stages of these, unequal, numbers of devices. */
+static void divide(struct ap_ctx *ctx, const struct ap_ints *devices, struct ap_inputs *in)
+{
+	struct ap_graph *g = ap_arena_memdup(ctx->arena, in->graph, sizeof *g);
+	struct ap_stage_devices *of = AP_NEW_N(ctx->arena, struct ap_stage_devices, devices->n);
+	uint32_t *n = AP_NEW_N(ctx->scratch, uint32_t, devices->n);
+
+	for (size_t i = 0; i < devices->n; i++)
+		n[i] = (uint32_t)devices->v[i];
+	ap_machine_divided(ctx, in->machine, (uint32_t)devices->n, n, &in->machine);
+	for (size_t i = 0; i < devices->n; i++)
+		of[i] = (struct ap_stage_devices){devices->v[i], (int32_t)in->machine->part[i].like};
+	g->devices = of;
+	in->graph = g;
+}
+
+/* What any cut of an operator divides, whichever stage it will be in. */
+static int64_t common_devices(const struct ap_inputs *in)
+{
+	int64_t n = in->machine->ndev;
+
+	for (uint32_t s = 0; in->machine->part && s < in->machine->nstage; s++) {
+		int64_t own = in->machine->part[s].machine->ndev;
+
+		n = n / ap_gcd(n, own) * own;
+	}
+	return n;
+}
+
 /* Deals the machine to the stages and enters them in the graph and in the step. */
 static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings *o,
 	const struct ap_sources *src, struct ap_inputs *in)
@@ -867,12 +920,14 @@ static enum ap_status make_pipeline(struct ap_ctx *ctx, const struct ap_settings
 	if (why)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s %s",
 			ap_setting_said(ctx, o, asked_by(o)), scheduler->name, why);
-	AP_TRY(ap_stages_check(ctx, in->graph, in->machine->ndev, nstage, nsegment));
-	if (nstage > 1)
+	if (o->stage_devices.n > 0)
+		divide(ctx, &o->stage_devices, in);
+	AP_TRY(ap_stages_check(ctx, in->graph, in->topo->ndev, nstage, nsegment));
+	if (nstage > 1 && o->stage_devices.n == 0)
 		ap_machine_staged(ctx, in->machine, (uint32_t)nstage, &in->machine);
 	in->graph = ap_graph_imposed(ctx, in->graph, in->machine->ndev, &in->step);
 	AP_TRY(ap_rules_parse(ctx, o, &rules));
-	AP_TRY(ap_constraints_apply(ctx, &rules, in->graph, in->machine->ndev, &in->step, &in->graph));
+	AP_TRY(ap_constraints_apply(ctx, &rules, in->graph, common_devices(in), &in->step, &in->graph));
 	AP_TRY(ap_arrival_parse_text(ctx, "--dataset-strategy", o->dataset_strategy, in->graph,
 		in->machine->ndev, &in->step));
 	ap_schedule_pipe(ctx, scheduler, nstage, nsegment, o->micro_batches, pipe);
@@ -922,6 +977,8 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(load_machine(ctx, set, src, out));
 	if (src->apart)
 		ap_machine_stage(ctx, out->machine, src->apart, &out->machine);
+	if (o.stage_devices.n > 0 && ap_ints_equal(&o.stage_devices)) /* then it says nothing */
+		ap_setting_unset(&o, AP_SET_stage_devices);
 	AP_TRY(check_float8(ctx, set, out->chip));
 	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));
 	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));

@@ -208,7 +208,7 @@ void ap_run_predict(struct ap_ctx *ctx, const struct ap_run_held *run, struct ap
 		&machine);
 	(void)st; /* it could be made of the chip as it was */
 	if (run->in.machine->nstage > 1)
-		ap_machine_staged(&own, machine, run->in.machine->nstage, &machine);
+		ap_machine_split_as(&own, machine, run->in.machine, &machine);
 	maker = ap_plan_maker_create(&own, run->in.graph, machine, &step, run->in.request.capacity_bytes);
 	ap_plan_sketch_in(maker, own.arena, run->in.counts, &plan);
 	*out = (struct ap_run_predicted){.step_s = plan.prediction.step_time_s};

@@ -298,6 +298,12 @@ bool ap_setting_takes_several(const struct ap_setting_row *row, enum ap_range *r
 	return false;
 }
 
+/* Are the integers of a list in order, each once? */
+static bool is_ascending(const struct ap_setting_row *row)
+{
+	return strcmp(row->metavar, "N,N,..") != 0;
+}
+
 const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row)
 {
 	const char *one = ap_setting_expects_one(arena, row);
@@ -344,6 +350,9 @@ const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setti
 	case AP_SET_TIME:
 		return "a time above 0 with its unit, such as 300ms, 20s, 12h or 60d";
 	case AP_SET_INTS:
+		if (!is_ascending(row))
+			return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
+				", such as 2,2,4", row->least, row->most);
 		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
 			", ascending, such as 20,35", row->least, row->most);
 	case AP_SET_CHOICE:
@@ -404,7 +413,8 @@ static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, c
 		bool more = *end;
 
 		*end = '\0';
-		if (!ap_parse_int(at, row->least, row->most, &v[n]) || (n && v[n] <= v[n - 1]) ||
+		if (!ap_parse_int(at, row->least, row->most, &v[n]) ||
+			(n && is_ascending(row) && v[n] <= v[n - 1]) ||
 			(more && !end[1]))
 			return false;
 		n++;
@@ -615,6 +625,14 @@ static void set_usual(const struct ap_setting_row *row, struct ap_settings *s)
 		*(int *)field = -1;
 	assert(ok);
 	(void)ok;
+}
+
+bool ap_ints_equal(const struct ap_ints *list)
+{
+	for (size_t i = 1; i < list->n; i++)
+		if (list->v[i] != list->v[0])
+			return false;
+	return true;
 }
 
 void ap_settings_init(struct ap_settings *s)

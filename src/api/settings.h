@@ -86,6 +86,9 @@ struct ap_ints { /* a list of integers */
 	const int64_t *v;
 };
 
+/* Are all numbers of a list the same? */
+bool ap_ints_equal(const struct ap_ints *list);
+
 /* Of a higher one is what counts. AP_FROM_SITE: a file of the site's own defaults. */
 enum ap_origin { AP_FROM_DEFAULT, AP_FROM_SITE, AP_FROM_ENVIRONMENT, AP_FROM_CONFIG, AP_FROM_OPTION };
 

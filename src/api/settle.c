@@ -302,6 +302,27 @@ void ap_settings_check(struct ap_ctx *ctx, const struct ap_settings *o, unsigned
 		REFUSE(algo_approxi_epsilon, "expected a number above 0, at most 1");
 }
 
+/* Given numbers of devices of the stages. */
+static enum ap_status fit_stages(struct ap_ctx *ctx, const struct ap_settings *o, int64_t ndev)
+{
+	int64_t sum = 0, least = INT64_MAX;
+
+	for (size_t i = 0; i < o->stage_devices.n; i++) {
+		sum += o->stage_devices.v[i];
+		least = o->stage_devices.v[i] < least ? o->stage_devices.v[i] : least;
+	}
+	if (sum != ndev)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: they are %" PRId64 " devices; the machine has %" PRId64,
+			ap_setting_said(ctx, o, AP_SET_stage_devices), sum, ndev);
+	if (o->optimizer_weight_shard_size > least)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
+			"%s: a stage has %" PRId64 " device%s",
+			ap_setting_said(ctx, o, AP_SET_optimizer_weight_shard_size), least,
+			least == 1 ? "" : "s");
+	return ap_diag_status(ctx->diag);
+}
+
 enum ap_status ap_settings_fit_devices(struct ap_ctx *ctx, const struct ap_settings *o, int64_t ndev)
 {
 	int64_t stages = o->pipeline_stages;
@@ -311,6 +332,8 @@ enum ap_status ap_settings_fit_devices(struct ap_ctx *ctx, const struct ap_setti
 			"%s: the machine has %" PRId64 " devices",
 			ap_setting_said(ctx, o, AP_SET_global_rank),
 			ndev);
+	if (o->stage_devices.n > 0)
+		return fit_stages(ctx, o, ndev);
 	if (stages > ndev || ndev % stages)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"%s: %s the %" PRId64 " devices of the machine",
@@ -522,6 +545,51 @@ static enum ap_status settle_hybrid(struct ap_ctx *ctx, struct ap_settings *o)
 	return imply(ctx, o, AP_SET_micro_batches, "mbn", &space, AP_HYBRID_MICRO_BATCHES);
 }
 
+/* Numbers of devices of the stages, which say how many there are. */
+static enum ap_status settle_stage_devices(struct ap_ctx *ctx, struct ap_settings *o, unsigned uses)
+{
+	static const enum ap_setting_id equal_alone[] = {AP_SET_strategy_ckpt_save_file,
+		AP_SET_strategy_ckpt_load_file, AP_SET_group_ckpt_save_file, AP_SET_bundle};
+	int64_t n = (int64_t)o->stage_devices.n;
+	const char *why;
+
+	if (n == 0)
+		return AP_OK;
+	if (!ap_executor_language_of(ap_route_at((size_t)o->executor)->name)->unequal)
+		return ap_settings_contradict(ctx, o, AP_SET_stage_devices, AP_SET_executor,
+			"its stages have equal numbers of devices; generic stands for software without that "
+			"limit");
+	if (uses & AP_FOR_plan)
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: plan decides how devices "
+			"are dealt to stages, unequally with --unequal-stages; search and evaluate take them "
+			"as given", ap_setting_said(ctx, o, AP_SET_stage_devices));
+	if (o->min_devices || OPEN(AP_SET_device_num))
+		return ap_settings_contradict(ctx, o, AP_SET_stage_devices, o->min_devices
+			? AP_SET_min_devices : AP_SET_device_num, "they are all devices that there are");
+	if (OPEN(AP_SET_pipeline_stages) || (GIVEN(pipeline_stages) && o->pipeline_stages != n))
+		return ap_settings_contradict(ctx, o, AP_SET_stage_devices, AP_SET_pipeline_stages,
+			ap_arena_printf(ctx->arena, "they are numbers of %" PRId64 " stage%s", n,
+				n == 1 ? "" : "s"));
+	if (o->dataset_strategy && (*o->dataset_strategy == '[' || *o->dataset_strategy == '('))
+		return ap_settings_contradict(ctx, o, AP_SET_stage_devices, AP_SET_dataset_strategy,
+			"inputs are cut otherwise on each number of devices");
+	if (o->parallel_mode != AP_MODE_AUTO_PARALLEL && !ap_ints_equal(&o->stage_devices))
+		return ap_settings_contradict(ctx, o, AP_SET_stage_devices, AP_SET_parallel_mode,
+			"strategies that follow others, or one number of devices, are for stages of equal "
+			"numbers of devices");
+	if (!GIVEN(pipeline_stages) && !ap_setting_give(ctx->arena, ap_setting_at(AP_SET_pipeline_stages),
+			o, ap_arena_printf(ctx->arena, "%" PRId64, n), o->origin[AP_SET_stage_devices],
+			ap_setting_said(ctx, o, AP_SET_stage_devices), &why))
+		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s: %s",
+			ap_setting_said(ctx, o, AP_SET_stage_devices), why);
+	for (size_t i = 0; i < AP_COUNT(equal_alone); i++)
+		if (ap_setting_given(o, equal_alone[i]) && !ap_ints_equal(&o->stage_devices))
+			return ap_settings_contradict(ctx, o, AP_SET_stage_devices, equal_alone[i],
+				"it is made for stages of equal numbers of devices; --plan-out has all of "
+				"a plan");
+	return AP_OK;
+}
+
 static void settle_pipeline(struct ap_settings *o)
 {
 	bool several = o->pipeline_interleave || o->pipeline_segments > 1;
@@ -596,6 +664,7 @@ enum ap_status ap_settings_one(struct ap_ctx *ctx, const struct ap_settings *o, 
 enum ap_status ap_settings_settle(struct ap_ctx *ctx, struct ap_settings *o, unsigned uses)
 {
 	AP_TRY(settle_hybrid(ctx, o));
+	AP_TRY(settle_stage_devices(ctx, o, uses));
 	AP_TRY(check_recompute(ctx, o));
 	ap_settings_check(ctx, o, uses);
 	check_float8(ctx, o);

@@ -297,6 +297,10 @@ static enum ap_status check_devices(struct match *m)
 {
 	int64_t devices;
 
+	if (m->g->devices && m->c->nlayout > 0)
+		return ap_ckpt_report(m->ctx, m->c, AP_ERROR, NULL, "ckpt-devices",
+			"is a strategy checkpoint, whose stages have equal numbers of devices; expected a "
+			"plan file with --stage-devices");
 	for (uint32_t i = 0; i < m->c->nlayout; i++) {
 		const struct ap_ckpt_layout *l = &m->c->layout[i];
 
@@ -377,8 +381,8 @@ static enum ap_status fill_counts(struct match *m, ap_id node, const struct ap_c
 		for (uint32_t d = 0; d < rank[i]; d++)
 			cut[i][d] = (int32_t)item->strategy[i].v[d];
 	}
-	fits = ap_space_from_strategy(m->ctx, b, m->ndev, m->step, item->n, rank,
-		(const int32_t(*)[AP_MAX_RANK])cut, count, &why);
+	fits = ap_space_from_strategy(m->ctx, b, ap_graph_devices(m->g, node, m->ndev), m->step,
+		item->n, rank, (const int32_t(*)[AP_MAX_RANK])cut, count, &why);
 	ap_arena_release(m->ctx->scratch, mark);
 	if (!fits)
 		return ap_ckpt_report(m->ctx, m->c, AP_ERROR, m->g->node[node].name, "ckpt-strategy",

@@ -284,6 +284,14 @@ static bool runs_forward(enum ap_phase phase)
 	return phase == AP_PHASE_FORWARD || phase == AP_PHASE_RECOMPUTE;
 }
 
+static void tell(struct deriving *d, const struct ap_comm *c)
+{
+	struct ap_comm own = *c;
+
+	own.block = d->t->block;
+	d->take(d->user, &own);
+}
+
 static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 	const struct ap_axes *axes, int64_t bytes, int operand, int result)
 {
@@ -294,7 +302,7 @@ static void add(struct deriving *d, enum ap_phase phase, enum ap_coll kind,
 		.uneven = operand >= 0 ? d->t->in[operand].uneven : d->t->out[result].uneven,
 	};
 
-	d->take(d->user, &c);
+	tell(d, &c);
 }
 
 static void add_gradient(struct deriving *d, enum ap_coll kind, const struct ap_axes *axes,
@@ -303,7 +311,7 @@ static void add_gradient(struct deriving *d, enum ap_coll kind, const struct ap_
 	const struct ap_comm c = {.phase = AP_PHASE_GRADIENT, .kind = kind, .axes = *axes,
 		.bytes = bytes, .operand = operand, .result = -1, .reduce = AP_REDUCE_SUM, .each = each};
 
-	d->take(d->user, &c);
+	tell(d, &c);
 }
 
 /* Adds an AllReduce of the part that the rank updates. */
@@ -312,7 +320,7 @@ static void add_part(struct deriving *d, const struct ap_axes *axes, int64_t byt
 	const struct ap_comm c = {.phase = AP_PHASE_GRADIENT, .kind = AP_COLL_ALLREDUCE, .axes = *axes,
 		.bytes = bytes, .operand = operand, .result = -1, .reduce = AP_REDUCE_SUM, .part = true};
 
-	d->take(d->user, &c);
+	tell(d, &c);
 }
 
 /* Axes of cut factors that a tensor lacks: its values, or its gradient, are partial over them. */
@@ -501,13 +509,13 @@ static void sends(struct deriving *d)
 	const struct ap_task *t = d->t;
 	struct ap_comm c = {.kind = AP_COLL_SEND, .operand = -1, .reduce = AP_REDUCE_SUM};
 
-	if (t->peer < 0 || strcmp(t->bound->row->name, "Send") != 0)
+	if (t->peer < 0 || t->across || strcmp(t->bound->row->name, "Send") != 0)
 		return;
 	c.bytes = ap_local_bytes(&t->bound->out[0], t->out[0].batch, d->p, d->step);
 	c.phase = AP_PHASE_FORWARD;
 	c.from_stage = t->stage;
 	c.to_stage = t->peer;
-	d->take(d->user, &c);
+	tell(d, &c);
 	if (!t->out[0].grad)
 		return;
 	if (t->once && d->step->executor == AP_EXECUTOR_GENERIC) /* the sum of all micro-batches */
@@ -516,7 +524,7 @@ static void sends(struct deriving *d)
 	c.phase = AP_PHASE_BACKWARD;
 	c.from_stage = t->peer;
 	c.to_stage = t->stage;
-	d->take(d->user, &c);
+	tell(d, &c);
 }
 
 static uint8_t dim_of(const struct ap_operand *o, int f)
@@ -546,14 +554,14 @@ static void rounds(struct deriving *d)
 		c.bytes = ap_local_bytes(&b->in[i], d->t->in[i].batch, d->p, d->step) *
 			d->p->count[b->round];
 		c.phase = AP_PHASE_FORWARD;
-		d->take(d->user, &c);
+		tell(d, &c);
 		c.phase = AP_PHASE_RECOMPUTE;
 		if (d->t->recomputed)
-			d->take(d->user, &c);
+			tell(d, &c);
 		c.phase = AP_PHASE_BACKWARD;
 		c.bytes *= d->t->in[i].grad ? 2 : 1;
 		if (d->t->backward)
-			d->take(d->user, &c);
+			tell(d, &c);
 	}
 }
 
@@ -570,15 +578,15 @@ static void swap(struct deriving *d, const struct ap_axes *axes, int operand, in
 
 	c.bytes = ap_local_bytes(o, operand < 0 ? d->t->out[result].batch : d->t->in[operand].batch, d->p,
 		d->step);
-	d->take(d->user, &c);
+	tell(d, &c);
 	c.phase = AP_PHASE_RECOMPUTE;
 	if (d->t->recomputed)
-		d->take(d->user, &c);
+		tell(d, &c);
 	c.phase = AP_PHASE_BACKWARD;
 	c.dim = operand < 0 ? heads : sequence;
 	c.concat = operand < 0 ? sequence : heads;
 	if (grad)
-		d->take(d->user, &c);
+		tell(d, &c);
 }
 
 /* Queries, keys, values and what is made of them; what only the way back reads stays in parts of heads. */

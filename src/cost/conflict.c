@@ -20,7 +20,8 @@ struct choice {
 
 static void place(const struct choice *c, ap_id node, struct ap_placement *out)
 {
-	ap_placement_make(&c->g->node[node].bound, c->counts[node], c->ndev, out);
+	ap_placement_make(&c->g->node[node].bound, c->counts[node],
+		ap_graph_devices(c->g, node, c->ndev), out);
 }
 
 static bool same_layout(const struct choice *c, const struct ap_use *a, const struct ap_use *b)

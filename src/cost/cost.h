@@ -40,6 +40,7 @@ struct ap_comm {
 	int operand; /* the operand, or the operand of a gradient; -1: a result's */
 	int result; /* the result; -1: an operand's */
 	enum ap_reduction reduce; /* as in the rule in the forward pass; gradients are summed */
+	int32_t block; /* of its operator, see struct ap_task */
 	int32_t from_stage, to_stage; /* of AP_COLL_SEND, which has no axes: each rank of a stage
 	                                 sends to its counterpart in the other; else 0 */
 };
@@ -107,6 +108,10 @@ struct ap_flow {
 	                     with an equal part; 0: only this one has it */
 	uint32_t sets; /* if made anew: sets recomputed one at a time, each charged with a part */
 	int64_t in_flight; /* copies that a search charges if it is kept and not made anew */
+	int32_t block; /* of the consumer, see struct ap_task */
+	bool sent; /* from a Send to a Receive in a stage with another number of devices: there are no steps
+	              that both could take, but each device there gets its part (shard/pieces.h) */
+	int32_t from_stage, to_stage; /* then */
 	int64_t size[AP_MAX_RANK]; /* extents for one micro-batch */
 	struct ap_expert_choice choice; /* tokens on their way to experts or back, each to a block of ranks
 	                                   once; active 0: all else */

@@ -31,7 +31,7 @@ static double price(struct lower *l, const struct ap_task *t, const int32_t *cou
 	struct ap_op_cost cost;
 
 	l->priced++;
-	ap_placement_make(t->bound, count, l->m->ndev, &p);
+	ap_placement_make(t->bound, count, ap_machine_at(l->m, t->block)->ndev, &p);
 	ap_op_cost_make(l->pricer, t, &p, &cost);
 	return l->kernels ? cost.forward_s + cost.backward_s - cost.recompute_s
 		: ap_op_cost_total_s(&cost, l->step);
@@ -45,7 +45,7 @@ static double least_of(struct lower *l, const struct ap_task *t)
 	struct ap_space space;
 
 	local.arena = l->ctx->scratch;
-	ap_space_make(&local, t->bound, l->m->ndev, l->step, &space);
+	ap_space_make(&local, t->bound, ap_machine_at(l->m, t->block)->ndev, l->step, &space);
 	for (uint32_t c = 0; c < space.n; c++)
 		least = fmin(least, price(l, t, &space.count[(size_t)c * space.nfactor]));
 	ap_arena_release(l->ctx->scratch, mark);
@@ -140,7 +140,7 @@ static double uncut_part(struct lower *l, const struct ap_task *t)
 
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		ones[f] = 1;
-	return price(l, t, ones) / (double)l->m->ndev;
+	return price(l, t, ones) / (double)ap_machine_at(l->m, t->block)->ndev;
 }
 
 const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,

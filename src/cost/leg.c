@@ -23,7 +23,8 @@ struct legs {
 /* Adds a collective that runs in a bucket to `leg` and the two after it. */
 static void add_bucketed(struct legs *x, const struct ap_comm *c, enum ap_leg leg)
 {
-	const struct ap_machine *m = ap_pricer_machine(x->pr);
+	struct ap_pricer *pr = ap_pricer_at(x->pr, c->block);
+	const struct ap_machine *m = ap_pricer_machine(pr);
 	const struct ap_fusion *f = ap_comm_fusion(ap_pricer_step(x->pr), c->kind);
 	double bytes = (double)c->bytes, most, each, empty;
 	const struct ap_group *group;
@@ -33,7 +34,7 @@ static void add_bucketed(struct legs *x, const struct ap_comm *c, enum ap_leg le
 		return;
 	}
 	most = f->mode == AP_FUSION_SIZE ? fmax(bytes, (double)f->bytes) : ENDLESS;
-	group = ap_pricer_group(x->pr, &c->axes);
+	group = ap_pricer_group(pr, &c->axes);
 	each = ap_coll_least_slope(m, c->kind, group, most, &empty);
 	x->leg[leg] += bytes * each;
 	x->leg[leg + 1] += bytes / most * empty;

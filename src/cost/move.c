@@ -13,8 +13,10 @@
 #include "cost/expert_load.h"
 #include "hw/coll.h"
 #include "hw/group.h"
+#include "cost/comms.h"
 #include "rule/attr.h"
 #include "shard/reshard.h"
+#include "shard/pieces.h"
 
 struct steps_cost { /* for one micro-batch */
 	double forward_s;
@@ -49,6 +51,7 @@ struct ap_pricer {
 	const struct ap_group *direct[DIRECT_SLOTS]; /* single axes, by stride and size */
 	struct remembered *priced; /* [slots] */
 	uint32_t slots, filled;
+	struct ap_pricer **block; /* [nstage] of unequal stages, made on first use */
 };
 
 struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machine *m,
@@ -68,6 +71,19 @@ struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machi
 const struct ap_machine *ap_pricer_machine(const struct ap_pricer *p)
 {
 	return p->machine;
+}
+
+struct ap_pricer *ap_pricer_at(struct ap_pricer *p, int32_t block)
+{
+	const struct ap_machine *m = p->machine;
+
+	if (!m->part)
+		return p;
+	if (!p->block)
+		p->block = AP_NEW_N(p->arena, struct ap_pricer *, m->nstage);
+	if (!p->block[block])
+		p->block[block] = ap_pricer_create(p->arena, ap_machine_at(m, block), p->step);
+	return p->block[block];
 }
 
 const struct ap_step *ap_pricer_step(const struct ap_pricer *p)
@@ -110,6 +126,7 @@ double ap_comm_time_s(struct ap_pricer *pr, const struct ap_comm *c, const char 
 		return ap_send_time_s(pr->machine, (uint32_t)c->from_stage, (uint32_t)c->to_stage,
 			(double)c->bytes);
 	}
+	pr = ap_pricer_at(pr, c->block);
 	return ap_coll_time_s(pr->machine, c->kind, ap_pricer_group(pr, &c->axes),
 		(double)c->bytes, algorithm);
 }
@@ -338,12 +355,62 @@ static double waited_share(const struct ap_pricer *pr, const struct ap_flow *f,
 	return gathers ? fmax(1 / parts, 1 - step->software->gather_overlap) : 1;
 }
 
+struct sending {
+	struct ap_arena *arena;
+	uint32_t from, to; /* first ranks of the stages */
+	double element_bytes;
+	AP_VEC(struct ap_sent) sent;
+};
+
+static void add_piece(void *user, const struct ap_piece *p)
+{
+	struct sending *x = user;
+
+	AP_PUSH(x->arena, x->sent, ((struct ap_sent){x->from + (uint32_t)p->from, x->to + (uint32_t)p->to,
+		(double)p->elements * x->element_bytes}));
+}
+
+/* Seconds to bring a tensor from its layout in one stage to its layout in another. */
+static double pieces_s(struct ap_pricer *pr, const struct ap_flow *f, int32_t from_stage,
+	const struct ap_layout *a, int32_t to_stage, const struct ap_layout *b, double element_bytes)
+{
+	struct ap_mark mark = ap_arena_mark(pr->arena);
+	const struct ap_machine *m = pr->machine;
+	struct sending x = {.arena = pr->arena, .from = ap_machine_first(m, from_stage),
+		.to = ap_machine_first(m, to_stage), .element_bytes = element_bytes};
+	double time_s;
+
+	ap_pieces_each(pr->arena, &(struct ap_pieces_side){a, ap_machine_at(m, from_stage)->ndev},
+		&(struct ap_pieces_side){b, ap_machine_at(m, to_stage)->ndev}, f->size, add_piece, &x);
+	time_s = ap_sends_time_s(pr->arena, m, x.sent.v, x.sent.n);
+	ap_arena_release(pr->arena, mark);
+	return time_s;
+}
+
+/* What is sent to another number of devices, and its gradient back. */
+static void sent_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
+	const struct ap_layout *b, int64_t elements, struct ap_move_cost *out)
+{
+	const struct ap_step *step = pr->step;
+	int bytes = ap_dtype_bytes(f->dtype), back = ap_dtype_is_float8(f->dtype) ? 2 : bytes;
+	double times = f->once ? 1 : (double)step->micro_batches;
+
+	if (f->once && step->executor == AP_EXECUTOR_GENERIC) /* the sum of all micro-batches */
+		back = ap_dtype_bytes(ap_gradient_wire(f->dtype, step));
+	out->element_bytes = bytes;
+	out->bytes = elements * bytes;
+	out->forward_s = times * pieces_s(pr, f, f->from_stage, a, f->to_stage, b, bytes);
+	if (f->grad)
+		out->backward_s = times * pieces_s(pr, f, f->to_stage, b, f->from_stage, a, back);
+	out->objective_s = ap_quantise_s(out->forward_s + out->backward_s, step->quantum_s);
+}
+
 void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	const struct ap_reshard_end *a, const struct ap_reshard_end *b, struct ap_move_cost *out)
 {
 	const struct ap_step *step = ap_pricer_step(pr);
 	struct ap_reshard_step steps[AP_RESHARD_MAX];
-	int n = ap_reshard_moves(a, b, ap_reshard_ways(step), steps), bytes = ap_dtype_bytes(f->dtype);
+	int n, bytes = ap_dtype_bytes(f->dtype);
 	int sharers = f->sharers > 0 ? f->sharers : 1;
 	int wide = ap_dtype_is_float8(f->dtype) ? 2 : bytes; /* of a gradient, which is summed */
 	double times = f->once ? 1 : (double)step->micro_batches;
@@ -351,6 +418,12 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 	double load, waited;
 
 	*out = (struct ap_move_cost){0};
+	if (f->sent) {
+		sent_cost_make(pr, f, &a->layout, &b->layout, b->elements, out);
+		return;
+	}
+	pr = ap_pricer_at(pr, f->block);
+	n = ap_reshard_moves(a, b, ap_reshard_ways(step), steps);
 	if (n == 0 && b->partial.n == 0)
 		return;
 	load = f->uneven ? flow_load(f, &a->layout, &b->layout) : 1;
@@ -387,14 +460,18 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
 	const struct ap_layout *b, const struct ap_axes *partial, struct ap_move_cost *out)
 {
-	int64_t ndev = ap_pricer_machine(pr)->ndev;
 	struct ap_reshard_end from, to;
 
-	ap_reshard_end_make(a, f->size, ndev, &from);
-	ap_reshard_end_make(b, f->size, ndev, &to);
+	ap_reshard_end_make(a, f->size, ap_flow_devices(pr->machine, f, false), &from);
+	ap_reshard_end_make(b, f->size, ap_flow_devices(pr->machine, f, true), &to);
 	if (partial)
 		to.partial = *partial;
 	ap_move_cost_between(pr, f, &from, &to, out);
+}
+
+int64_t ap_flow_devices(const struct ap_machine *m, const struct ap_flow *f, bool consumer)
+{
+	return ap_machine_at(m, f->sent && !consumer ? f->from_stage : f->block)->ndev;
 }
 
 /* Whose experts an operand of a node brings tokens to, or what these made of them back. */
@@ -443,6 +520,12 @@ void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id n
 	out->sharers = in->sharers;
 	out->sets = tasks[node].recompute_sets;
 	out->in_flight = tasks[node].in_flight;
+	out->block = tasks[node].block;
+	if (tasks[node].received) {
+		out->sent = true;
+		out->from_stage = tasks[node].peer;
+		out->to_stage = tasks[node].stage;
+	}
 	if (step->experts_relayed)
 		choose(g, node, operand, &out->choice);
 	for (int d = 0; d < t->shape.rank; d++) {

@@ -10,6 +10,10 @@ struct ap_pricer *ap_pricer_create(struct ap_arena *arena, const struct ap_machi
 
 const struct ap_machine *ap_pricer_machine(const struct ap_pricer *p);
 
+/* The pricer of what runs in such a block of devices (struct ap_task): p itself where stages are equal. */
+struct ap_pricer *ap_pricer_at(struct ap_pricer *p, int32_t block);
+
+
 const struct ap_step *ap_pricer_step(const struct ap_pricer *p);
 
 const struct ap_group *ap_pricer_group(struct ap_pricer *p, const struct ap_axes *axes);
@@ -26,6 +30,9 @@ void ap_move_cost_between(struct ap_pricer *pr, const struct ap_flow *f,
  * copy larger than the producer's part is not held but made again for the backward pass. */
 void ap_move_cost_make(struct ap_pricer *pr, const struct ap_flow *f, const struct ap_layout *a,
 	const struct ap_layout *b, const struct ap_axes *partial, struct ap_move_cost *out);
+
+/* The number of devices on which a flow's tensor lies at its consumer, or at its producer. */
+int64_t ap_flow_devices(const struct ap_machine *m, const struct ap_flow *f, bool consumer);
 
 void ap_flow_make(const struct ap_graph *g, const struct ap_task *tasks, ap_id node, uint32_t operand,
 	const struct ap_step *step, struct ap_flow *out);

@@ -788,7 +788,7 @@ static void input(struct ap_opcost *x, int i)
 {
 	const struct ap_operand *o = &x->b->in[i];
 	struct ap_shape shape = {.rank = o->rank, .dtype = o->dtype};
-	struct ap_flow flow = {.rank = o->rank, .dtype = o->dtype};
+	struct ap_flow flow = {.rank = o->rank, .dtype = o->dtype, .block = x->t->block};
 	struct ap_layout from, to;
 	struct ap_move_cost cost;
 

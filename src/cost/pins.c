@@ -24,6 +24,7 @@ static enum ap_status pin_counts(struct ap_ctx *ctx, const struct ap_graph *g, a
 		memcpy(cut[i], n->in_pin.v[i].cut, sizeof *cut);
 	}
 	*out = count;
+	ndev = ap_graph_devices(g, node, ndev);
 	if (ap_space_from_strategy(ctx, &n->bound, ndev, step, n->in_pin.n, rank,
 		    (const int32_t(*)[AP_MAX_RANK])cut, count, &why))
 		return AP_OK;

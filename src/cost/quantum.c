@@ -40,7 +40,7 @@ static double whole_s(struct ap_pricer *pr, const struct ap_task *t, const struc
 
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		ones[f] = 1;
-	ap_placement_make(t->bound, ones, ap_pricer_machine(pr)->ndev, &p);
+	ap_placement_make(t->bound, ones, ap_machine_at(ap_pricer_machine(pr), t->block)->ndev, &p);
 	ap_op_cost_make(pr, t, &p, &c);
 	return ap_op_cost_kernels_s(&c) + c.forward_comm_s + c.backward_comm_s + c.input_s + c.optimizer_s +
 		c.gradient_s + c.gradient_each_s + moved_s(pr, t, &p, all);

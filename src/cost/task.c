@@ -168,6 +168,10 @@ static void fill_task(struct filling *k, const struct ap_step *step, ap_id node)
 	t->once = n->once;
 	t->stage = n->peer < 0 ? 0 : n->stage;
 	t->peer = n->peer;
+	t->block = k->g->devices && n->stage > 0 ? k->g->devices[n->stage].like : 0;
+	t->across = k->g->devices && n->peer >= 0 &&
+		k->g->devices[n->stage].n != k->g->devices[n->peer].n;
+	t->received = t->across && strcmp(n->type, "Receive") == 0;
 	t->in_flight = n->once || !step->pipe ? 1
 		: ap_step_in_flight(step, n->stage > 0 ? n->stage : 0, n->segment > 0 ? n->segment : 0);
 	t->cross_batch = ap_op_takes_cross_batch(n->bound.row) &&
@@ -857,6 +861,8 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->strided);
 	SIGN(&s, t->stage);
 	SIGN(&s, t->peer);
+	SIGN(&s, t->block);
+	SIGN(&s, t->across);
 	SIGN(&s, t->in_flight);
 	SIGN(&s, t->waits);
 	SIGN(&s, t->late);

@@ -85,6 +85,10 @@ struct ap_task {
 	bool strided; /* not computed: a neighbour's kernel reads or writes dimensions in that order */
 	int32_t stage, peer; /* of a Send or Receive; otherwise 0 and -1, so that equal operators of
 	                        different stages share a class */
+	int32_t block; /* where stages have unequal numbers of devices: the first one with as many as its own,
+	                  which lie alike (ap_machine_at()); else 0 */
+	bool across; /* a Send or Receive between stages of different numbers of devices, */
+	bool received; /* a Receive */
 	int64_t in_flight; /* micro-batches whose kept activations a search charges, >= 0 */
 	double weight_share; /* share of its backward kernel that a pass for weights runs: of a
 	                        product, the part for operands that are parameters; of others, 1 if

@@ -33,8 +33,7 @@ static const char *plain(struct ap_ctx *ctx, const char *text)
 }
 
 /* Asks for dealt sums where counts may, and the plan's result was cut so. */
-static bool ask(const struct matching *m, const struct ap_bound *b, const struct ap_saved_op *op,
-	int32_t *count)
+static bool ask(const struct ap_bound *b, int64_t ndev, const struct ap_saved_op *op, int32_t *count)
 {
 	struct ap_placement p;
 	int32_t cut[AP_MAX_RANK];
@@ -42,7 +41,7 @@ static bool ask(const struct matching *m, const struct ap_bound *b, const struct
 
 	if (!b->deal_asked || op->out_strategy.n == 0)
 		return false;
-	ap_placement_make(b, count, m->ndev, &p);
+	ap_placement_make(b, count, ndev, &p);
 	ap_strategy_vector(&p, &b->out[0], cut);
 	for (uint32_t d = 0; d < op->out_strategy.v->n && d < b->out[0].rank; d++)
 		same &= op->out_strategy.v->v[d] == cut[d];
@@ -57,6 +56,7 @@ static void match_op(struct matching *m, ap_id node, const struct ap_saved_op *o
 	const struct ap_node *n = &m->g->node[node];
 	int32_t *count = AP_NEW_N(m->ctx->arena, int32_t, AP_MAX_FACTOR);
 	bool same = n->bound.nfactor == op->nfactor;
+	int64_t ndev = ap_graph_devices(m->g, node, m->ndev);
 	const char *why;
 
 	if (strcmp(n->type, op->type) != 0)
@@ -69,9 +69,9 @@ static void match_op(struct matching *m, ap_id node, const struct ap_saved_op *o
 	}
 	for (uint32_t f = 0; f < op->nfactor; f++)
 		count[f] = op->factor[f].parts;
-	if (ap_space_legal(m->ctx, &n->bound, count, m->ndev, m->step, &why) &&
-		(!ask(m, &n->bound, op, count) ||
-		ap_space_legal(m->ctx, &n->bound, count, m->ndev, m->step, &why)))
+	if (ap_space_legal(m->ctx, &n->bound, count, ndev, m->step, &why) &&
+		(!ask(&n->bound, ndev, op, count) ||
+		ap_space_legal(m->ctx, &n->bound, count, ndev, m->step, &why)))
 		m->counts[node] = count;
 	else
 		m->why[node] = plain(m->ctx, why);

@@ -68,7 +68,7 @@ bool ap_transfer_side_make(const struct ap_saved_param *p, struct ap_transfer_si
 		if (!ap_mul(dealt, out->axis[i].size, &dealt))
 			return false;
 	}
-	out->first = p->stage * out->ndev;
+	out->first = p->first_rank;
 	if (out->shards == 1)
 		out->naxis = 0;
 	return are_apart(out) && (out->shards == 1 ||

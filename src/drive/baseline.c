@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/num.h"
@@ -16,6 +18,11 @@ static int batch_factor(const struct ap_bound *b)
 	return -1;
 }
 
+struct cut_key { /* compared by its bytes */
+	struct ap_bound bound;
+	int64_t ndev;
+};
+
 /* Cuts every operator; equal ones share counts. Returns the first that cannot be cut; AP_NONE. */
 static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const int32_t **counts, const char **reason)
@@ -23,23 +30,28 @@ static ap_id cut_all(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	struct ap_map *seen = ap_map_create(ctx->scratch);
 	ap_id *first = AP_NEW_N(ctx->scratch, ap_id, g->nnode), fault = AP_NONE;
-	int32_t parts = (int32_t)ap_gcd(g->batch / step->micro_batches, ndev);
 
 	for (ap_id i = 0; i < g->nnode && fault == AP_NONE; i++) {
 		const struct ap_bound *b = &g->node[i].bound;
+		int64_t own = ap_graph_devices(g, i, ndev);
+		struct cut_key key;
 		bool fresh;
-		ap_id id = ap_map_put(seen, b, sizeof *b, &fresh);
+		ap_id id;
+
+		memcpy(&key.bound, b, sizeof *b);
+		key.ndev = own;
+		id = ap_map_put(seen, &key, sizeof key, &fresh);
 
 		if (fresh) {
 			int32_t *count = AP_NEW_N(ctx->arena, int32_t, AP_MAX_FACTOR);
 			int f = batch_factor(b);
 
 			first[id] = i;
-			ap_space_start(b, ndev, count);
+			ap_space_start(b, own, count);
 			if (f >= 0 && !ap_space_is_imposed(b))
-				count[f] = parts;
+				count[f] = (int32_t)ap_gcd(g->batch / step->micro_batches, own);
 			counts[i] = count;
-			if (!ap_space_legal(ctx, b, counts[i], ndev, step, reason))
+			if (!ap_space_legal(ctx, b, counts[i], own, step, reason))
 				fault = i;
 		}
 		counts[i] = counts[first[id]];

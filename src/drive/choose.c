@@ -292,6 +292,8 @@ enum ap_status ap_choose_infeasible(struct ap_ctx *ctx, const struct ap_request 
 				? ", or that elementwise_op_strategy_follow ties" : "");
 	snprintf(where, sizeof where, "%s%" PRIu32 " device%s%s", ndev > 1 ? "each of " : "", ndev,
 		ndev > 1 ? "s" : "", nstage > 1 ? " of a pipeline stage" : "");
+	if (rq->machine->part)
+		snprintf(where, sizeof where, "each device of a pipeline stage");
 	st = ap_diag_add(ctx->diag, AP_ERROR, AP_INFEASIBLE, NULL, "memory",
 		"no strategy fits the memory: at least %s are needed on %s, %s are usable, %s are short",
 		ap_format_bytes(least, need), where, ap_format_bytes(rq->capacity_bytes, have),

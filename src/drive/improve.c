@@ -96,7 +96,8 @@ static const struct ap_space *space_of(struct local *x, ap_id node)
 	uint32_t c = x->class_of[node];
 
 	if (!x->spaced[c])
-		ap_space_make(x->job->ctx, &x->g->node[node].bound, x->ndev, x->step, &x->space[c]);
+		ap_space_make(x->job->ctx, &x->g->node[node].bound, ap_graph_devices(x->g, node, x->ndev),
+			x->step, &x->space[c]);
 	x->spaced[c] = true;
 	return &x->space[c];
 }

@@ -80,7 +80,7 @@ static bool is_wanted(const struct ap_rivals *r, const struct ap_plan *p)
 		return true;
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		if (is_asked(r, p, i) && !ap_space_wanted(p->op[i].place.bound,
-			p->op[i].place.count, p->machine->ndev, p->step))
+			p->op[i].place.count, p->op[i].place.ndev, p->step))
 			return false;
 	for (uint32_t i = 0; p->step->follow && i < p->nmove; i++) {
 		ap_id from = p->move[i].from;

@@ -170,7 +170,8 @@ static enum ap_status check_operator(struct ap_ctx *ctx, const struct ap_plan *p
 	const int32_t *count = ap_placement_counts(ctx->scratch, &op->place);
 	const char *why;
 
-	if (!ap_space_legal(ctx, op->place.bound, count, p->machine->ndev, p->step, &why))
+	if (!ap_space_legal(ctx, op->place.bound, count, ap_graph_devices(p->graph, i, p->machine->ndev),
+		p->step, &why))
 		return wrong(ctx, p, i, why);
 	if (!placement_agrees(&op->place, count))
 		return wrong(ctx, p, i, "dev_matrix and counts disagree");

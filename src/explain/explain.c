@@ -31,6 +31,12 @@ enum { MOST_LISTED = 10, MOST_CUTS = 40, MOST_WHY = 160 };
 
 /* ---- words ---- */
 
+/* The number of devices that an operator runs on. */
+static int64_t devices_of(const struct ap_explaining *x, ap_id node)
+{
+	return x->plan->op[node].place.ndev;
+}
+
 const char *ap_explain_cut(struct ap_ctx *ctx, const struct ap_bound *b, const int32_t *count, int64_t ndev)
 {
 	struct ap_placement p;
@@ -280,6 +286,7 @@ static const char *comm_text(const struct ap_explaining *x, const struct ap_plan
 	struct constants *c)
 {
 	const struct ap_comm *comm = &pc->comm;
+	const struct ap_machine *m;
 	struct ap_coll_parts parts;
 	struct ap_group g;
 	double whole_s;
@@ -287,8 +294,9 @@ static const char *comm_text(const struct ap_explaining *x, const struct ap_plan
 	if (comm->kind == AP_COLL_SEND)
 		return ap_arena_printf(x->ctx->arena, "%s from stage %" PRId32 " to %" PRId32,
 			bytes_text(x, (double)comm->bytes), comm->from_stage, comm->to_stage);
-	ap_group_make(x->ctx->arena, x->plan->machine, &comm->axes, &g);
-	ap_coll_parts(x->plan->machine, comm->kind, &g, (double)comm->bytes, &parts);
+	m = ap_machine_at(x->plan->machine, comm->block);
+	ap_group_make(x->ctx->arena, m, &comm->axes, &g);
+	ap_coll_parts(m, comm->kind, &g, (double)comm->bytes, &parts);
 	whole_s = parts.fixed_s + parts.latency_s + parts.transfer_s;
 	if (whole_s != pc->time_s) /* relayed, uneven, or partly beside what computes */
 		return ap_arena_printf(x->ctx->arena, "%s among %" PRId64 " ranks over %s, %s",
@@ -571,7 +579,7 @@ static void tell_alternatives(const struct ap_explaining *x, ap_id node)
 			continue;
 		shown++;
 		bounds |= !v->exact;
-		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, v->count, x->plan->machine->ndev));
+		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, v->count, devices_of(x, node)));
 		ap_sheet_cell(x->sheet, v->sum_s);
 		ap_sheet_cell(x->sheet, v->sum_s / taken_s(a) - 1);
 		ap_sheet_cell(x->sheet, v->own_s);
@@ -606,7 +614,7 @@ static void tell_refused(const struct ap_explaining *x, ap_id node)
 		AP_CELL_TEXT},
 		{"why", "why not", AP_CELL_TEXT}};
 	const struct ap_bound *b = &x->plan->graph->node[node].bound;
-	int64_t ndev = x->plan->machine->ndev, part[64];
+	int64_t ndev = devices_of(x, node), part[64];
 	size_t n = ap_divisors(ndev, part, AP_COUNT(part));
 
 	ap_sheet_block(x->sheet, "refused", "what forbids others");
@@ -699,7 +707,7 @@ static void fold_operators(const struct ap_explaining *x, int32_t stage, struct 
 		node[n] = i;
 		item[n++] = (struct ap_name_item){g->node[i].name, ap_arena_printf(x->ctx->arena, "%s %s",
 			g->node[i].type, ap_explain_cut(x->ctx, &g->node[i].bound,
-			ap_placement_counts(x->ctx->arena, &x->plan->op[i].place), x->plan->machine->ndev))};
+			ap_placement_counts(x->ctx->arena, &x->plan->op[i].place), devices_of(x, i)))};
 	}
 	folds = ap_name_folds(x->ctx, n, item, &fold);
 	for (uint32_t f = 0; f < folds; f++) {
@@ -732,7 +740,7 @@ static void tell_longest(const struct ap_explaining *x, int32_t stage)
 		ap_sheet_cell(x->sheet, it->n);
 		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, &g->node[it->first].bound,
 			ap_placement_counts(x->ctx->arena, &x->plan->op[it->first].place),
-			x->plan->machine->ndev));
+			devices_of(x, it->first)));
 		ap_sheet_cell_text(x->sheet, g->node[it->first].type);
 		ap_sheet_cell_text(x->sheet, it->name);
 	}
@@ -870,7 +878,7 @@ void ap_explain_stage(const struct ap_explaining *x, uint32_t stage)
 	snprintf(name, sizeof name, "%" PRIu32, stage);
 	ap_sheet_thing(x->sheet, "stage", ap_arena_strdup(x->ctx->arena, name),
 		"ranks %" PRId64 " to %" PRId64
-		", %" PRIu32 " operators", s->first_rank, s->first_rank + x->plan->machine->ndev - 1,
+		", %" PRIu32 " operators", s->first_rank, s->first_rank + s->devices - 1,
 		s->noperator);
 	ap_sheet_block(x->sheet, "time", "time");
 	ap_sheet_number(x->sheet, "forward_s", "forward", AP_CELL_SECONDS, s->forward_s);
@@ -1036,11 +1044,12 @@ static const char *exchange_level(const struct ap_explaining *x, const struct ap
 	struct ap_group g;
 
 	if (c->kind != AP_COLL_SEND) {
-		ap_group_make(x->ctx->arena, m, &c->axes, &g);
+		ap_group_make(x->ctx->arena, ap_machine_at(m, c->block), &c->axes, &g);
 		return levels_text(x, &g, &unread);
 	}
 	for (int l = 0; l < m->nlevel; l++)
-		if (m->block[l][c->from_stage * m->ndev] == m->block[l][c->to_stage * m->ndev])
+		if (m->block[l][ap_machine_first(m, c->from_stage)] ==
+			m->block[l][ap_machine_first(m, c->to_stage)])
 			return m->level[l].name;
 	return m->nlevel ? m->level[m->nlevel - 1].name : "";
 }
@@ -1100,14 +1109,33 @@ static bool *bucketed(const struct ap_explaining *x, uint32_t **first)
 	return in;
 }
 
+/* What goes to a stage with another number of devices, and back. */
+static void add_sent(struct exchanges *e, const struct ap_plan_move *m)
+{
+	const struct ap_plan *p = e->x->plan;
+	double times = p->task[m->to].once ? 1 : (double)p->step->micro_batches;
+	struct ap_comm c = {.kind = AP_COLL_SEND, .from_stage = ap_plan_op_stage(p, m->from),
+		.to_stage = ap_plan_op_stage(p, m->to)};
+
+	add_exchange(e, "pipeline", ap_coll_name(c.kind), &c, p->graph->node[m->from].name, times,
+		(double)m->cost.bytes, m->cost.forward_s / times);
+	if (m->cost.backward_s > 0)
+		add_exchange(e, "pipeline", ap_coll_name(c.kind), &c, p->graph->node[m->from].name, times,
+			(double)m->cost.bytes, m->cost.backward_s / times);
+}
+
 /* A redistribution, by the step that moves most. */
 static void add_moved(struct exchanges *e, const struct ap_plan_move *m)
 {
 	const struct ap_plan *p = e->x->plan;
 	double times = p->task[m->to].once ? 1 : (double)p->step->micro_batches;
 	const struct ap_reshard_step *most = NULL;
-	struct ap_comm c = {.kind = AP_COLL_ALLGATHER};
+	struct ap_comm c = {.kind = AP_COLL_ALLGATHER, .block = p->task[m->to].block};
 
+	if (m->sent) {
+		add_sent(e, m);
+		return;
+	}
 	for (int i = 0; i < m->nstep + m->nback; i++) {
 		const struct ap_reshard_step *s = i < m->nstep ? &m->step[i] : &m->back[i - m->nstep];
 		bool local = s->move == AP_MOVE_SLICE;
@@ -1271,9 +1299,9 @@ static void tell_decisions(const struct ap_explaining *x)
 		ap_sheet_cell(x->sheet, it->s);
 		ap_sheet_cell(x->sheet, it->s / taken_s(a));
 		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, a->v[a->taken].count,
-			x->plan->machine->ndev));
+			devices_of(x, it->first)));
 		ap_sheet_cell_text(x->sheet, ap_explain_cut(x->ctx, b, a->v[next].count,
-			x->plan->machine->ndev));
+			devices_of(x, it->first)));
 		ap_sheet_cell(x->sheet, it->n);
 		ap_sheet_cell_text(x->sheet, it->name);
 	}

@@ -90,6 +90,12 @@ struct ap_node {
 	double measured_forward_s, measured_backward_s, measured_share;
 };
 
+/* Where the stages of a pipeline have unequal numbers of devices. */
+struct ap_stage_devices {
+	int64_t n; /* devices of the stage */
+	int32_t like; /* the first stage with as many, which lie as these on the machine */
+};
+
 struct ap_graph {
 	const char *name;
 	const char *file; /* base name */
@@ -107,7 +113,14 @@ struct ap_graph {
 	ap_id loss; /* first output if a scalar; else AP_NONE */
 	int64_t batch; /* extent of the inputs' batch dimension; 0: not marked */
 	int64_t parameters; /* elements of all parameters */
+	const struct ap_stage_devices *devices; /* [stages] of a staged graph; NULL: each has as many */
 };
+
+/* The number of devices that a node runs on: `usual` where stages are equal. */
+static inline int64_t ap_graph_devices(const struct ap_graph *g, ap_id node, int64_t usual)
+{
+	return g->devices ? g->devices[g->node[node].stage].n : usual;
+}
 
 /* Reads, checks and binds a graph. Reports all findings (named checks, with JSON pointer and
  * operator). batch > 0 (--batch) multiplies all batch extents by batch / graph batch and infers

@@ -22,7 +22,7 @@ struct ap_spot {
  * are in topological order, part by part; ids change, names do not. Added nodes and their results
  * are named "Send/<tensor>/<stage>.<segment>-><stage>.<segment>" and "Receive/...". A received
  * tensor keeps its batch marks; a parameter's pair is marked `once`. O(nodes + slots + pairs *
- * parts). */
+ * parts). g->devices are kept. */
 void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_spot *spot,
 	const struct ap_graph **out);
 

@@ -1324,7 +1324,7 @@ static bool solve(struct hybrid *s)
 	return !s->why;
 }
 
-const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+static const int32_t *const *counts_on(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -1427,7 +1427,7 @@ static const struct ap_graph *attended(struct ap_ctx *ctx, const struct ap_graph
 	return any ? out : g;
 }
 
-const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+static const struct ap_graph *deal_on(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
@@ -1446,6 +1446,122 @@ const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph 
 	ap_arena_release(ctx->scratch, mark);
 	*why = s.why;
 	return s.why ? NULL : g;
+}
+
+/* One of the stages with unequal numbers of devices, as if the whole network were on as many. */
+struct stage_view {
+	struct ap_graph graph;
+	struct ap_hybrid hybrid;
+	int64_t ndev;
+};
+
+/* False, with the reason, if the degrees but dp do not divide the stage's devices, or rows would be in
+ * another order than in other stages. */
+static bool view_stage(struct ap_ctx *ctx, const struct ap_graph *g, int32_t stage,
+	const struct ap_step *step, const struct ap_hybrid *h, struct stage_view *v, const char **why)
+{
+	*v = (struct stage_view){*g, *h, g->devices[stage].n};
+	v->graph.devices = NULL;
+	v->hybrid.dp = v->ndev / (h->tp * h->cp);
+	if (v->hybrid.dp * h->tp * h->cp != v->ndev)
+		*why = ap_arena_printf(ctx->arena, "tp=%" PRId64 " x cp=%" PRId64 " does not divide the %"
+			PRId64 " devices of stage %" PRId32, h->tp, h->cp, v->ndev, stage);
+	else if (ap_hybrid_expert_stride(&v->hybrid) == 0)
+		*why = ap_arena_printf(ctx->arena, "ep=%" PRId64 " does not divide dp=%" PRId64 " of stage %"
+			PRId32, h->ep, v->hybrid.dp, stage);
+	else if (g->batch % (v->hybrid.dp * step->micro_batches) == 0 &&
+		interleaved(g, step, &v->hybrid) > 0)
+		*why = "rows of several samples would stand in another order in each stage; expected stages "
+			"of equal numbers of devices, or micro-batches of one sample for each dp rank";
+	else
+		return true;
+	return false;
+}
+
+/* Says in which stage something does not fit; returns NULL. */
+static void *blame(struct ap_ctx *ctx, int32_t stage, const char **why)
+{
+	*why = ap_arena_printf(ctx->arena, "stage %" PRId32 ": %s", stage, *why);
+	return NULL;
+}
+
+static int32_t stages_of(const struct ap_graph *g)
+{
+	int32_t last = 0;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		last = g->node[i].stage > last ? g->node[i].stage : last;
+	return last + 1;
+}
+
+/* The first stage with as many devices. */
+static int32_t first_alike(const struct ap_graph *g, int32_t stage)
+{
+	int32_t first = 0;
+
+	while (g->devices[first].n != g->devices[stage].n)
+		first++;
+	return first;
+}
+
+const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_step *step, const struct ap_hybrid *h, const char **why)
+{
+	const int32_t **counts, *const *const *of_stage;
+	const int32_t *const **made;
+	const char *text;
+	ap_id node;
+
+	if (!g->devices)
+		return counts_on(ctx, g, ndev, step, h, why);
+	counts = AP_NEW_N(ctx->arena, const int32_t *, g->nnode);
+	made = AP_NEW_N(ctx->arena, const int32_t *const *, stages_of(g));
+	of_stage = (const int32_t *const *const *)made;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		int32_t stage = first_alike(g, g->node[i].stage);
+		struct stage_view v;
+
+		if (!made[stage]) {
+			if (!view_stage(ctx, g, stage, step, h, &v, why))
+				return NULL;
+			made[stage] = counts_on(ctx, &v.graph, v.ndev, step, &v.hybrid, why);
+		}
+		if (!made[stage])
+			return blame(ctx, stage, why);
+		counts[i] = of_stage[stage][i];
+	}
+	text = ap_plan_conflict(ctx, g, ndev, counts, &node);
+	if (text)
+		*why = ap_arena_printf(ctx->arena, "operator \"%s\": %s", g->node[node].name, text);
+	return text ? NULL : counts;
+}
+
+const struct ap_graph *ap_hybrid_deal(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
+	const struct ap_step *step, const struct ap_hybrid *h, const char **why)
+{
+	const struct ap_graph **made, *whole;
+	struct ap_node *node;
+
+	if (!g->devices)
+		return deal_on(ctx, g, ndev, step, h, why);
+	*why = NULL;
+	made = AP_NEW_N(ctx->arena, const struct ap_graph *, stages_of(g));
+	whole = ap_graph_with_nodes(ctx, g, &node);
+	for (ap_id i = 0; i < g->nnode; i++) {
+		int32_t stage = first_alike(g, g->node[i].stage);
+		struct stage_view v;
+
+		if (!made[stage]) {
+			if (!view_stage(ctx, g, stage, step, h, &v, why))
+				return NULL;
+			made[stage] = deal_on(ctx, ap_arena_memdup(ctx->arena, &v.graph, sizeof v.graph),
+				v.ndev, step, &v.hybrid, why);
+		}
+		if (!made[stage])
+			return blame(ctx, stage, why);
+		node[i] = made[stage]->node[i];
+	}
+	return whole;
 }
 
 void ap_hybrid_grids(int64_t ndev,

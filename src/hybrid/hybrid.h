@@ -28,7 +28,8 @@
 /*
  * Counts of a filled hybrid on the ndev = dp * cp * tp devices of a stage, [node][factor], in
  * the run arena; equal operators may share a row. The graph may be staged. Returns NULL, with the
- * reason in *why, if something does not divide. O(operands).
+ * reason in *why, if something does not divide. O(operands). Where stages have unequal numbers of devices
+ * (g->devices), ndev is that of the largest, and dp in each stage what tp and cp leave of its devices.
  */
 const int32_t *const *ap_hybrid_counts(struct ap_ctx *ctx, const struct ap_graph *g, int64_t ndev,
 	const struct ap_step *step, const struct ap_hybrid *h, const char **why);

@@ -72,7 +72,7 @@ enum ap_status ap_stages_check(struct ap_ctx *ctx, const struct ap_graph *g, int
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--pipeline-stages %" PRId32 ": there are %" PRId64 " devices; a stage needs one at "
 			"least", nstage, ndevice);
-	if (ndevice % nstage != 0)
+	if (!g->devices && ndevice % nstage != 0)
 		return ap_diag_add(ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL,
 			"--pipeline-stages %" PRId32 " does not divide the %" PRId64 " devices", nstage,
 			ndevice);
@@ -237,14 +237,27 @@ static int64_t quanta(double seconds, int64_t most)
 	return n < (double)most ? (int64_t)llround(n) : most;
 }
 
-static int64_t *make_weights(struct stages *s, const ap_id *node, uint32_t n)
+/* The graph as if all of it were in a stage. */
+static const struct ap_graph *in_stage(struct ap_ctx *ctx, const struct ap_graph *g, int32_t stage)
+{
+	struct ap_node *node;
+	const struct ap_graph *placed = ap_graph_with_nodes(ctx, g, &node);
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		node[i].stage = stage;
+	return placed;
+}
+
+/* Weights of operators by id, or of these alone, on the devices of a stage. */
+static int64_t *make_weights(struct stages *s, int32_t stage, const ap_id *node, uint32_t n)
 {
 	int64_t *weight = AP_NEW_N(s->ctx->scratch, int64_t, n);
 	struct ap_step step = *s->rq->step;
 	const double *least;
 
 	step.pipe = NULL; /* what is held for how long does not change times */
-	least = ap_plan_least_s(s->ctx, s->g, s->rq->machine, &step);
+	least = ap_plan_least_s(s->ctx, s->g->devices ? in_stage(s->ctx, s->g, stage) : s->g, s->rq->machine,
+		&step);
 	for (uint32_t i = 0; i < n; i++)
 		weight[i] = quanta(least[node ? node[i] : i], AP_CUT_MOST / n);
 	return weight;
@@ -306,6 +319,27 @@ static uint32_t origin(const struct order *o, const struct ap_tensor *x)
 	return first;
 }
 
+/* Seconds to send what each device of the largest stage has from one stage to another. */
+static double passage_s(const struct passing *x, int32_t from, int32_t to, double bytes)
+{
+	const struct ap_machine *m = x->s->rq->machine;
+	struct ap_arena *scratch = x->s->ctx->scratch;
+	uint32_t a = ap_machine_at(m, from)->ndev, b = ap_machine_at(m, to)->ndev, n = a > b ? a : b;
+	struct ap_mark mark = ap_arena_mark(scratch);
+	struct ap_sent *sent;
+	double time_s;
+
+	if (a == b)
+		return ap_send_time_s(m, (uint32_t)from, (uint32_t)to, bytes * m->ndev / n);
+	sent = AP_NEW_N(scratch, struct ap_sent, n);
+	for (uint32_t i = 0; i < n; i++)
+		sent[i] = (struct ap_sent){ap_machine_first(m, from) + (uint32_t)((uint64_t)i * a / n),
+			ap_machine_first(m, to) + (uint32_t)((uint64_t)i * b / n), bytes * m->ndev / n};
+	time_s = bytes > 0 ? ap_sends_time_s(scratch, m, sent, n) : 0;
+	ap_arena_release(scratch, mark);
+	return time_s;
+}
+
 /* Quanta per step of each passage, from stage to stage and back. */
 static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to)
 {
@@ -315,12 +349,10 @@ static int64_t *price_passages(const struct passing *x, int32_t from, int32_t to
 
 	for (size_t i = 0; i < n; i++) {
 		const struct passage *p = (const void *)ap_map_key(x->passages, (ap_id)i, NULL);
-		double time_s = ap_send_time_s(rq->machine, (uint32_t)from, (uint32_t)to,
-			(double)p->bytes);
+		double time_s = passage_s(x, from, to, (double)p->bytes);
 
 		if (p->back)
-			time_s += ap_send_time_s(rq->machine, (uint32_t)to, (uint32_t)from,
-				(double)p->bytes);
+			time_s += passage_s(x, to, from, (double)p->bytes);
 		out[i] = quanta(p->once ? time_s : time_s * (double)rq->step->micro_batches,
 			AP_CUT_MOST / x->s->g->ntensor);
 	}
@@ -425,7 +457,7 @@ static double step_s(struct stages *s, const struct ap_cut *cut, const uint32_t 
 		int64_t weight = 0;
 
 		for (uint32_t i = first[p]; i < first[p + 1]; i++)
-			weight += cut->weight[i];
+			weight += cut->own ? cut->own[p][i] : cut->weight[i];
 		part_s[p] = (double)weight * AP_QUANTUM_S;
 	}
 	end_s = pipe_s(s, cut, first, part_s);
@@ -467,10 +499,20 @@ static bool cut_best(struct stages *s, struct ap_cut *cut, double *least_s, uint
 	return *least_s < before_s;
 }
 
-/* The cut along an order, of the costs of operators by id; NULL: they have none. */
-static void lay_out(struct stages *s, const struct order *o, const int64_t *weight, struct ap_cut *cut)
+/* Weights of operators by id, along an order; NULL: they have none. */
+static const int64_t *laid_out(struct stages *s, const struct order *o, const int64_t *weight, uint32_t n)
 {
-	int64_t *along = AP_NEW_N(s->ctx->scratch, int64_t, cut->n);
+	int64_t *along = AP_NEW_N(s->ctx->scratch, int64_t, n);
+
+	for (uint32_t i = 0; i < n && weight; i++)
+		along[i] = weight[o->node[i]];
+	return along;
+}
+
+/* The cut along an order, of the costs of operators by id in each part; NULL: they have none. */
+static void lay_out(struct stages *s, const struct order *o, int64_t *const *weight, struct ap_cut *cut)
+{
+	const int64_t **own = AP_NEW_N(s->ctx->scratch, const int64_t *, cut->parts);
 	bool *vital = AP_NEW_N(s->ctx->scratch, bool, cut->n);
 
 	/* A stage that owns no parameter has an empty strategy checkpoint, which MindSpore
@@ -478,11 +520,14 @@ static void lay_out(struct stages *s, const struct order *o, const int64_t *weig
 	for (uint32_t i = 0; i < cut->n; i++) {
 		const struct ap_node *n = &s->g->node[o->node[i]];
 
-		along[i] = weight ? weight[o->node[i]] : 0;
 		vital[i] = n->param != AP_NONE && s->g->tensor[n->param].owner.node == o->node[i] &&
 			ap_op_has_strategy(n->bound.row);
 	}
-	cut->weight = along;
+	for (uint32_t p = 0; p < cut->parts; p++)
+		own[p] = p > 0 && (!weight || weight[p] == weight[p - 1]) ? own[p - 1]
+			: laid_out(s, o, weight ? weight[p] : NULL, cut->n);
+	cut->weight = own[0];
+	cut->own = s->g->devices ? own : NULL;
 	cut->vital = vital;
 	cut->crossing = make_crossings(s, o);
 }
@@ -495,13 +540,30 @@ static void want_parameters(const struct stages *s, struct ap_cut *cut)
 		cut->wanting = 0;
 }
 
+/* [npart][nnode] parts of stages that are alike share a row. */
+static int64_t **weights_of_parts(struct stages *s)
+{
+	int64_t **of_stage = AP_NEW_N(s->ctx->scratch, int64_t *, s->rq->nstage);
+	int64_t **out = AP_NEW_N(s->ctx->scratch, int64_t *, s->npart);
+
+	for (int32_t p = 0; p < s->npart; p++) {
+		int32_t stage, segment, like;
+
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, p, &stage, &segment);
+		like = s->g->devices ? s->g->devices[stage].like : 0;
+		if (!of_stage[like])
+			of_stage[like] = make_weights(s, like, NULL, s->g->nnode);
+		out[p] = of_stage[like];
+	}
+	return out;
+}
+
 /* The best of the cuts along several orders; of equals along the first. */
 static void cut_all(struct stages *s)
 {
 	struct ap_cut cut = {.n = s->g->nnode, .parts = (uint32_t)s->npart};
 	uint32_t *first = AP_NEW_N(s->ctx->scratch, uint32_t, cut.parts + 1);
-	const int64_t *weight = make_weights(s, NULL, cut.n);
-	int64_t *bytes = AP_NEW_N(s->ctx->scratch, int64_t, s->g->ntensor);
+	int64_t **weight = weights_of_parts(s), *bytes = AP_NEW_N(s->ctx->scratch, int64_t, s->g->ntensor);
 	AP_VEC(struct order) seen = {0};
 	double least_s = INFINITY;
 
@@ -877,7 +939,7 @@ static void follow_producers(struct stages *s)
 static void halve(struct stages *s, const ap_id *node, uint32_t n, int32_t first_part)
 {
 	const int64_t *nothing = AP_NEW_N(s->ctx->scratch, int64_t, n), *sent[2] = {nothing, nothing};
-	const struct ap_cut cut = {.n = n, .parts = 2, .weight = make_weights(s, node, n),
+	const struct ap_cut cut = {.n = n, .parts = 2, .weight = make_weights(s, s->rq->nstage - 1, node, n),
 		.crossing = sent};
 	uint32_t first[2];
 
@@ -958,6 +1020,28 @@ static int64_t *deal_layers(struct ap_ctx *ctx, uint32_t nlayer, int32_t npart)
 
 	for (int32_t k = 0; k < npart; k++)
 		count[k] = nlayer / (uint32_t)npart + (k < npart - 1 && k >= npart - 1 - more);
+	return count;
+}
+
+/* [segment * nstage + stage] as near to the devices of the stages as whole numbers are, at least one each. */
+static int64_t *deal_by_devices(const struct stages *s, uint32_t n)
+{
+	int64_t *count = AP_NEW_N(s->ctx->arena, int64_t, s->npart), at = 0, sum = 0, all = 0;
+
+	for (int32_t t = 0; t < s->rq->nstage; t++)
+		all += s->g->devices[t].n * s->rq->nsegment;
+	for (int32_t p = 0; p < s->npart; p++) {
+		int64_t end, most = (int64_t)n - (s->npart - 1 - p);
+		int32_t stage, segment;
+
+		ap_schedule_spot(s->rq->scheduler, s->rq->nstage, p, &stage, &segment);
+		sum += s->g->devices[stage].n;
+		end = (2 * (int64_t)n * sum + all) / (2 * all);
+		end = end < at + 1 ? at + 1 : end;
+		end = end > most ? most : end;
+		count[segment * s->rq->nstage + stage] = end - at;
+		at = end;
+	}
 	return count;
 }
 
@@ -1080,12 +1164,13 @@ static enum ap_status cut_layers(struct stages *s, const struct ap_family_chain 
 	struct ap_pipe_cut *how)
 {
 	int32_t *part_of = AP_NEW_N(s->ctx->scratch, int32_t, chain->n);
-	int64_t *count = deal_layers(s->ctx, chain->n, s->npart);
+	int64_t *count = s->g->devices ? deal_by_devices(s, chain->n)
+		: deal_layers(s->ctx, chain->n, s->npart);
 	uint32_t at = 0;
 
 	if (s->rq->layers.kind != AP_LAYERS_EVEN)
 		AP_TRY(given_counts(s, chain, &count));
-	else if (s->rq->nsegment > 1 && chain->n % (uint32_t)s->npart)
+	else if (!s->g->devices && s->rq->nsegment > 1 && chain->n % (uint32_t)s->npart)
 		return refuse_uneven(s, chain);
 	how->by = AP_CUT_BY_LAYERS;
 	how->layers = chain->names;

@@ -13,7 +13,7 @@
  * many, or as many as given for it. Operators outside the layers follow: the embedding is in the first
  * part, head and loss are in the last; these two parts may be given no layers at all. If the layers do
  * not divide evenly, stages before the last have one more, counted back from the last: 30 layers in 4
- * stages are 7, 8, 8, 7.
+ * stages are 7, 8, 8, 7. Stages with unequal numbers of devices have layers in proportion to them.
  *
  * Where a strategy file says the stages of some operators, the cut is one along an order (pipeline/order.h)
  * in which they stand so; each part begins where the least is sent between the last operator that is said to

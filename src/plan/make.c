@@ -126,7 +126,8 @@ static void price_op(struct ap_plan_maker *k, ap_id node, const int32_t *count, 
 	for (int o = 0; o < b->nout; o++)
 		result[o].lent = o < MOST_MASKED && unread >> o & 1;
 	task.out = result;
-	ap_placement_make(b, count, k->blank.machine->ndev, &op.place);
+	ap_placement_make(b, count, ap_graph_devices(k->blank.graph, node, k->blank.machine->ndev),
+		&op.place);
 	ap_op_cost_make(k->pricer, &task, &op.place, &op.cost);
 	op.cost.activation_bytes -= op.cost.lent_bytes;
 	op.cost.lent_bytes = op.cost.read_bytes = 0;
@@ -201,7 +202,7 @@ static const struct ap_plan_move *move(struct ap_plan_maker *k, ap_id to, uint32
 	bool fresh;
 	ap_id id;
 
-	if (key.a == key.b)
+	if (key.a == key.b && !k->blank.task[to].received)
 		return NULL;
 	key.flow = flow_id(k, to, operand);
 	id = ap_map_put(k->move_ids, &key, sizeof key, &fresh);
@@ -209,17 +210,19 @@ static const struct ap_plan_move *move(struct ap_plan_maker *k, ap_id to, uint32
 		const struct ap_layout *b = &k->ops.v[reader].in[operand];
 		unsigned ways = ap_reshard_ways(k->blank.step);
 		struct ap_plan_move m = {.a = *a, .b = *b, .shares = AP_NONE};
+		const struct ap_machine *machine = k->blank.machine;
 		struct ap_reshard_step steps[AP_RESHARD_MAX];
 		struct ap_reshard_end there, here;
 		struct ap_flow flow;
 
 		ap_flow_make(k->blank.graph, k->blank.task, to, operand, k->blank.step, &flow);
-		ap_reshard_end_make(a, flow.size, k->blank.machine->ndev, &there);
-		ap_reshard_end_make(b, flow.size, k->blank.machine->ndev, &here);
+		ap_reshard_end_make(a, flow.size, ap_flow_devices(machine, &flow, false), &there);
+		ap_reshard_end_make(b, flow.size, ap_flow_devices(machine, &flow, true), &here);
 		here.partial = k->ends.v[reader].partial[operand];
-		m.nstep = ap_reshard_steps(&there, &here, ways, steps);
+		m.sent = flow.sent;
+		m.nstep = m.sent ? 0 : ap_reshard_steps(&there, &here, ways, steps);
 		m.step = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nstep * sizeof *steps);
-		if (flow.grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
+		if (!m.sent && flow.grad && k->blank.step->executor == AP_EXECUTOR_GENERIC) {
 			m.nback = ap_reshard_back(&here, &there, ways, steps);
 			m.back = ap_arena_memdup(k->ctx->arena, steps, (size_t)m.nback * sizeof *steps);
 		}
@@ -322,12 +325,12 @@ static void redistributions(struct ap_plan_maker *k, struct ap_arena *arena, str
 					k->ends.v[id[t->producer]].out[t->result], id[v]);
 			} else if (t->kind == AP_TENSOR_INPUT) {
 				ap_input_layout(&t->shape, t->batch, k->blank.task[v].in[i].arrival,
-					p->machine->ndev, p->step, &a);
+					ap_graph_devices(g, v, p->machine->ndev), p->step, &a);
 				found = move(k, v, i, &a, end_id(k, &a, &(struct ap_axes){0}), id[v]);
 			} else {
 				continue;
 			}
-			if (!found || (found->nstep == 0 && found->nback == 0))
+			if (!found || (!found->sent && found->nstep == 0 && found->nback == 0))
 				continue;
 			m = *found;
 			if (k->blank.task[v].in[i].sharers > 0) {
@@ -427,7 +430,7 @@ static void parameter(struct ap_ctx *ctx, const struct ap_plan *p, ap_id tensor,
 		.layout = op->in[operand]};
 	ap_dev_matrix_standard(&op->place, &out->dev);
 	if (!ap_tensor_map(&op->place, o, &out->dev, out->map))
-		ap_layout_dev_matrix(&out->layout, p->machine->ndev, &out->dev, out->map);
+		ap_layout_dev_matrix(&out->layout, op->place.ndev, &out->dev, out->map);
 	ap_layout_slice(&out->layout, t->shape.dim, out->slice);
 	ap_opt_shard_make(&p->task[node], (int)operand, &op->place, p->step, &out->shard);
 	for (uint32_t i = 0; i < op->ncomm; i++)
@@ -654,7 +657,8 @@ static double move_s(struct ap_plan_maker *k, ap_id to, uint32_t operand, ap_id 
 	const struct ap_plan_move *m = move(k, to, operand, &k->ops.v[from].out[slot],
 		k->ends.v[from].out[slot], reader);
 
-	return !m || (m->nstep == 0 && m->nback == 0) ? 0 : m->cost.forward_s + m->cost.backward_s;
+	return !m || (!m->sent && m->nstep == 0 && m->nback == 0) ? 0
+		: m->cost.forward_s + m->cost.backward_s;
 }
 
 /* Do all users of the node's parameters that have a row hold them as the node does, a priced operator? */

@@ -208,7 +208,8 @@ const struct ap_plan_stage *ap_plan_stages(struct ap_ctx *ctx, const struct ap_p
 	for (uint32_t s = 0; s < n; s++) {
 		struct ap_memory *m = &stage[s].memory;
 
-		stage[s].first_rank = (int64_t)s * p->machine->ndev;
+		stage[s].first_rank = ap_machine_first(p->machine, (int32_t)s);
+		stage[s].devices = ap_machine_at(p->machine, (int32_t)s)->ndev;
 		add_activations(p->step->pipe, s, &kept[s], &stage[s]);
 		m->context = sw ? sw->context_bytes : 0;
 		m->buffers = sw && p->machine->total > 1 ? sw->comm_buffer_bytes : 0;

@@ -163,6 +163,8 @@ static double moves(struct running *r, ap_id node, uint32_t i, enum way way, dou
 	for (; k < x->first_move[node + 1] && x->p->move[k].operand == i; k++) {
 		double time_s = move_s(r, &x->p->move[k], way);
 
+		if (x->p->move[k].sent)
+			continue; /* between stages: not part of a pass */
 		if (x->p->move[k].shares != AP_NONE) {
 			at = way == BACK ? at : later(at, since(r, &r->m->copied[x->p->move[k].shares]));
 			continue;

@@ -318,7 +318,7 @@ static void list_items(struct tracing *x, struct pass *pass, uint32_t i)
 	c.before = waited_for(x, pass, i, AP_NONE);
 	add_item(x, pass, c);
 	c.leg = -1;
-	for (uint32_t k = 0; k < nin; k++) {
+	for (uint32_t k = 0; k < nin && !t->received; k++) { /* count_giver() counts what is sent */
 		ap_id from;
 
 		c.operand = x->first[r->node] + k;
@@ -610,6 +610,12 @@ static uint32_t needed(const struct tracing *x, const struct slots *s, uint32_t 
 	return *slot_at(x, s, part + 1, AP_PASS_BACKWARD, slot->micro);
 }
 
+/* Is it sent with each micro-batch to a stage with another number of devices? */
+static bool is_sent(const struct ap_plan *p, const struct ap_plan_move *m)
+{
+	return m->sent && !p->task[m->to].once;
+}
+
 static void list_slots(struct tracing *x, struct slots *s)
 {
 	const struct ap_timeline *t = x->w.timeline;
@@ -635,6 +641,13 @@ static void list_slots(struct tracing *x, struct slots *s)
 
 			s->send_s[hop] += micro_s(x, i, AP_LEG_SEND);
 			s->send_back_s[hop] += micro_s(x, i, AP_LEG_SEND_BACK);
+		}
+	for (uint32_t m = 0; m < x->p->nmove; m++)
+		if (is_sent(x->p, &x->p->move[m])) {
+			int32_t hop = ap_whole_step_hop(&x->w, x->p->move[m].from);
+
+			s->send_s[hop] += x->p->move[m].cost.forward_s * x->per_micro;
+			s->send_back_s[hop] += x->p->move[m].cost.backward_s * x->per_micro;
 		}
 }
 
@@ -697,6 +710,12 @@ static uint32_t count_giver(struct tracing *x, const struct slots *s, uint32_t i
 		if (x->leg[v].s[AP_LEG_SEND] > 0 && !x->p->task[v].once &&
 			ap_whole_step_hop(&x->w, v) == over)
 			x->passed[v].s[back ? AP_LEG_SEND_BACK : AP_LEG_SEND] += 1;
+	for (uint32_t m = 0; m < x->p->nmove && send_s > 0; m++) {
+		const struct ap_plan_move *move = &x->p->move[m];
+
+		if (is_sent(x->p, move) && ap_whole_step_hop(&x->w, move->from) == over)
+			x->passed_way[back ? BACK : THERE][x->first[move->to] + move->operand] += 1;
+	}
 	return give;
 }
 
@@ -1038,7 +1057,7 @@ static void time_plan(struct tracing *x)
 		uint32_t at = first[move->to] + move->operand;
 		bool again = p->task[move->to].in[move->operand].again;
 
-		if (move->from == AP_NONE)
+		if (move->from == AP_NONE || move->sent)
 			continue;
 		x->way_s[THERE][at] = cost.forward_s * x->per_micro;
 		x->way_s[AGAIN][at] = again ? cost.forward_s * x->per_micro : 0;

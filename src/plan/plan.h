@@ -32,7 +32,9 @@ struct ap_plan_move { /* one per edge whose layouts differ, or whose gradient is
 	ap_id from, to; /* nodes; from AP_NONE: a graph input */
 	uint32_t operand; /* of to */
 	struct ap_layout a, b;
-	int nstep, nback; /* nstep 0: only the gradient moves */
+	bool sent; /* to a stage with another number of devices, piece by piece (shard/pieces.h): without
+	              steps */
+	int nstep, nback; /* nstep 0: only the gradient moves, or it is sent */
 	const struct ap_reshard_step *step;
 	const struct ap_reshard_step *back; /* of the gradient (generic); mindspore: none, the
 	                                       adjoints of step are taken */
@@ -76,8 +78,8 @@ struct ap_memory { /* bytes on one rank, by kind */
 	int64_t total;
 };
 
-struct ap_plan_stage { /* one per pipeline stage; ranks [first_rank, first_rank + machine->ndev) */
-	int64_t first_rank;
+struct ap_plan_stage { /* one per pipeline stage; ranks [first_rank, first_rank + devices) */
+	int64_t first_rank, devices;
 	uint32_t noperator;
 	int64_t in_flight; /* most activations held at once, counted in passes of a segment over a
 	                      micro-batch */

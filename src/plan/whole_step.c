@@ -34,29 +34,41 @@ static void make_runs(struct ap_whole_step *w)
 	}
 }
 
-static double sent_s(const struct ap_plan *p, ap_id node, enum ap_phase phase)
+/* The Receive of what a Send sends. */
+static ap_id receiving(const struct ap_plan *p, ap_id node)
 {
+	return p->graph->tensor[p->graph->node[node].out[0]].use[0].node;
+}
+
+/* Seconds for which a node sends to another stage, once. */
+static double sent_s(const struct ap_whole_step *w, ap_id node, enum ap_phase phase)
+{
+	const struct ap_plan *p = w->x.p;
 	double sum = 0;
 
 	for (uint32_t c = 0; c < p->op[node].ncomm; c++)
 		if (p->op[node].comm[c].comm.kind == AP_COLL_SEND &&
 			p->op[node].comm[c].comm.phase == phase)
 			sum += p->op[node].comm[c].time_s;
+	if (p->task[node].across && !p->task[node].received) {
+		const struct ap_move_cost *cost = &p->move[w->x.first_move[receiving(p, node)]].cost;
+
+		sum += (phase == AP_PHASE_FORWARD ? cost->forward_s : cost->backward_s) /
+			(p->task[node].once ? 1 : (double)p->step->micro_batches);
+	}
 	return sum;
 }
 
 /* The part that receives what this node sends. */
 static int32_t receiver(const struct ap_whole_step *w, ap_id node)
 {
-	const struct ap_tensor *t = &w->x.p->graph->tensor[w->x.p->graph->node[node].out[0]];
-
-	return w->x.part_of[t->use[0].node];
+	return w->x.part_of[receiving(w->x.p, node)];
 }
 
 /* Does the node send to another stage, once a step or (once false) with every micro-batch? */
 static bool sends(const struct ap_whole_step *w, ap_id node, bool once)
 {
-	return w->x.p->task[node].once == once && sent_s(w->x.p, node, AP_PHASE_FORWARD) > 0;
+	return w->x.p->task[node].once == once && sent_s(w, node, AP_PHASE_FORWARD) > 0;
 }
 
 int32_t ap_whole_step_hop(const struct ap_whole_step *w, ap_id node)
@@ -87,8 +99,8 @@ static void time_passes(const struct ap_whole_step *w, struct ap_pass_times *tim
 		if (sends(w, i, false)) {
 			int32_t hop = ap_whole_step_hop(w, i);
 
-			time[hop].send_s += sent_s(w->x.p, i, AP_PHASE_FORWARD);
-			time[hop].send_back_s += sent_s(w->x.p, i, AP_PHASE_BACKWARD);
+			time[hop].send_s += sent_s(w, i, AP_PHASE_FORWARD);
+			time[hop].send_back_s += sent_s(w, i, AP_PHASE_BACKWARD);
 		}
 }
 
@@ -178,7 +190,7 @@ static void send_parameters(struct ap_whole_step *w, double *link)
 	for (ap_id i = 0; i < w->x.p->graph->nnode; i++)
 		if (sends(w, i, true))
 			send_once(w, link, i, w->x.part_of[i], receiver(w, i),
-				sent_s(w->x.p, i, AP_PHASE_FORWARD), 0);
+				sent_s(w, i, AP_PHASE_FORWARD), 0);
 	for (size_t i = 0; i < w->sends.n; i++)
 		put_off(late, first_start(w, w->sends.v[i].to), w->sends.v[i].end_s);
 	for (uint32_t i = 0; i < t->nsend; i++)
@@ -204,7 +216,7 @@ static void free_links(struct ap_whole_step *w)
 /* Does the gradient of what the node sends once come back? */
 static bool comes_back(const struct ap_whole_step *w, ap_id node)
 {
-	return sends(w, node, true) && sent_s(w->x.p, node, AP_PHASE_BACKWARD) > 0;
+	return sends(w, node, true) && sent_s(w, node, AP_PHASE_BACKWARD) > 0;
 }
 
 /* What the node sends once, where it is received. */
@@ -257,7 +269,7 @@ static void send_gradient(struct ap_whole_step *w, ap_id node)
 
 	ready = fmax(ready, w->returned_s[t - w->x.p->graph->tensor]) + back_s;
 	w->stage[w->x.stage[part]].communication_s += back_s;
-	send_once(w, w->link, node, part, w->x.part_of[node], sent_s(w->x.p, node, AP_PHASE_BACKWARD),
+	send_once(w, w->link, node, part, w->x.part_of[node], sent_s(w, node, AP_PHASE_BACKWARD),
 		ready);
 	s = &w->sends.v[w->sends.n - 1];
 	w->wait_s[s->tensor] = fmax(w->wait_s[s->tensor], s->end_s);

@@ -24,6 +24,7 @@
 #include "rule/op.h"
 #include "shard/layout.h"
 #include "shard/reshard.h"
+#include "shard/pieces.h"
 
 struct book_list {
 	size_t n;
@@ -64,7 +65,8 @@ struct book {
 	const char *check; /* code of the running rule */
 	const char *oper; /* operator being checked, or NULL */
 	uint32_t nfault;
-	int64_t devices, nstage, ndev; /* ndev: of a stage */
+	int64_t devices, nstage;
+	int64_t *ndev, *first; /* [nstage + 1] of a stage: devices, first rank; last: of none */
 	int64_t micro_batches, segments;
 	bool inference;
 	bool beside; /* a forward and a backward pass run as one */
@@ -296,6 +298,33 @@ static const struct ap_jv **list_of(struct book *b, const struct ap_jv *list, ui
 	return all;
 }
 
+/* Equal shares of the devices, unless the pipeline has a list of others; one that is none is no list of
+ * stages. */
+static void read_stages(struct book *b, const struct ap_jv *given)
+{
+	struct book_list list = {0};
+
+	if (given)
+		list = book_list(b, given);
+	b->ndev = AP_NEW_N(b->ctx->scratch, int64_t, b->nstage + 1);
+	b->first = AP_NEW_N(b->ctx->scratch, int64_t, b->nstage + 1);
+	for (int64_t s = 0; s <= b->nstage; s++) {
+		bool equal = s < b->nstage && b->devices % b->nstage == 0;
+
+		b->ndev[s] = s < (int64_t)list.n && s < b->nstage ? list.v[s]
+			: equal ? b->devices / b->nstage : 1;
+		b->first[s] = s ? b->first[s - 1] + b->ndev[s - 1] : 0;
+	}
+}
+
+/* The stage of an object that has one; below the number of stages, or that. */
+static int64_t book_own_stage(const struct book *b, const struct ap_jv *obj)
+{
+	int64_t stage = book_int(b, obj, "stage");
+
+	return stage < b->nstage ? stage : b->nstage;
+}
+
 /* Reads the sizes that all else is checked against; rules report contradictions in them. */
 static void read_sizes(struct book *b)
 {
@@ -308,7 +337,7 @@ static void read_sizes(struct book *b)
 	b->stage = list_of(b, ap_jv_get(b->root, "stages"), &n);
 	b->nstage = n;
 	b->devices = book_int(b, ap_jv_get(b->root, "machine"), "devices");
-	b->ndev = n && b->devices % n == 0 ? b->devices / n : 1;
+	read_stages(b, pipe ? book_at(pipe, "stage_devices") : NULL);
 	b->micro_batches = n ? book_int(b, b->stage[0], "micro_batches") : 1;
 	b->segments = pipe ? book_int(b, pipe, "segments") : 1;
 	b->beside = beside && ap_jv_type(beside) == AP_JBOOL && ap_jv_bool(beside);
@@ -490,7 +519,7 @@ static void hold_stage(struct book *b, int64_t i)
 	struct ap_axes all;
 
 	book_want_int(b, s, "id", i, "its place in the list");
-	book_want_int(b, s, "first_rank", i * b->ndev, "for stages have equal shares of the devices");
+	book_want_int(b, s, "first_rank", b->first[i], "behind the devices of the stages before");
 	book_want_int(b, s, "micro_batches", b->micro_batches, "as in the first stage");
 	book_want_int(b, s, "segments", b->segments, "as /pipeline says");
 	if (ap_jv_double(flight) > (double)(b->micro_batches * b->segments))
@@ -498,19 +527,45 @@ static void hold_stage(struct book *b, int64_t i)
 			b->micro_batches * b->segments);
 	hold_held(b, s, "held");
 	hold_held(b, s, "late");
-	if (book_group(b, s, i * b->ndev, b->ndev, &all) && ap_axes_size(&all) != b->ndev)
-		book_fault(b, axes, "expected all %" PRId64 " devices of the stage", b->ndev);
+	if (book_group(b, s, b->first[i], b->ndev[i], &all) && ap_axes_size(&all) != b->ndev[i])
+		book_fault(b, axes, "expected all %" PRId64 " devices of the stage", b->ndev[i]);
 	if (!ap_jv_get(s, "slots") != (b->nstage == 1))
 		book_fault(b, ap_jv_get(s, "slots") ? ap_jv_get(s, "slots") : s, b->nstage == 1
 			? "expected none without a pipeline" : "no key \"slots\"");
+}
+
+/* A number for each stage, not all equal, which add up to the devices. */
+static bool hold_stage_devices(struct book *b, const struct ap_jv *given)
+{
+	struct book_list list = book_list(b, given);
+	int64_t sum = 0;
+	bool equal = true;
+
+	for (size_t i = 0; i < list.n; i++) {
+		sum += list.v[i];
+		equal &= list.v[i] == list.v[0];
+	}
+	if ((int64_t)list.n != b->nstage || sum != b->devices)
+		book_fault(b, given, "expected a number for each of the %" PRId64 " stages, in all the %"
+			PRId64 " devices", b->nstage, b->devices);
+	else if (equal)
+		book_fault(b, given, "are equal: expected \"devices_per_stage\"");
+	else
+		return true;
+	return false;
 }
 
 static void rule_pipeline(struct book *b)
 {
 	const struct ap_jv *pipe = ap_jv_get(b->root, "pipeline");
 	bool none = ap_jv_type(pipe) == AP_JNULL;
+	const struct ap_jv *given = none ? NULL : ap_jv_get(pipe, "stage_devices");
 
-	if (!b->nstage || b->devices % b->nstage) {
+	if (given && !hold_stage_devices(b, given)) {
+		b->nstage = 0;
+		return;
+	}
+	if (!b->nstage || (!given && b->devices % b->nstage)) {
 		book_fault(b, ap_jv_get(b->root, "stages"), "expected a number of stages that divides "
 			"the %" PRId64 " devices", b->devices);
 		b->nstage = 0;
@@ -521,7 +576,10 @@ static void rule_pipeline(struct book *b)
 			: "expected null for %" PRId64 " stage", b->nstage);
 	if (!none) {
 		book_want_int(b, pipe, "stages", b->nstage, "the stages in /stages");
-		book_want_int(b, pipe, "devices_per_stage", b->ndev, "devices by stages");
+		if (!given == !ap_jv_get(pipe, "devices_per_stage"))
+			book_fault(b, pipe, "expected one of \"devices_per_stage\" and \"stage_devices\"");
+		else if (!given)
+			book_want_int(b, pipe, "devices_per_stage", b->ndev[0], "devices by stages");
 		book_want_int(b, pipe, "micro_batches", b->micro_batches, "as in /stages");
 	}
 	for (int64_t i = 0; i < b->nstage; i++)
@@ -1130,15 +1188,15 @@ static struct ap_layout *hold_side(struct book *b, const struct book_op *op, boo
 static void hold_factors(struct book *b, const struct book_op *op)
 {
 	const struct ap_jv *list = ap_jv_get(op->v, "factors");
-	int64_t product = 1, left = 1, repeat = book_int(b, op->v, "repeated");
+	int64_t product = 1, left = 1, repeat = book_int(b, op->v, "repeated"), ndev = b->ndev[op->stage];
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < op->dev.n; i++)
 		if (!ap_mul(product, op->dev.v[i], &product))
 			product = 0;
-	if (product != b->ndev)
+	if (product != ndev)
 		book_fault(b, ap_jv_get(op->v, "dev_matrix"), "expected a product of %" PRId64
-			", the devices of a stage", b->ndev);
+			", the devices of a stage", ndev);
 	for (const struct ap_jv *f = ap_jv_first(list); f; f = ap_jv_next(f)) {
 		int64_t parts = book_int(b, f, "parts"), stride = book_int(b, f, "stride");
 		bool found = parts == 1 && stride == 0;
@@ -1187,8 +1245,9 @@ static const char *const step_names[] = {
 	[AP_MOVE_ALLREDUCE] = "AllReduce",
 };
 
-/* Reads [parts, stride] per dimension, which must be axes of the stage's ranks. */
-static bool read_pairs(struct book *b, const struct ap_jv *list, size_t rank, struct ap_layout *out)
+/* Reads [parts, stride] per dimension, which must be axes of the ranks of a stage with ndev devices. */
+static bool read_pairs(struct book *b, const struct ap_jv *list, size_t rank, int64_t ndev,
+	struct ap_layout *out)
 {
 	*out = (struct ap_layout){0};
 	if (ap_jv_count(list) != rank || rank > AP_MAX_RANK) {
@@ -1200,7 +1259,7 @@ static bool read_pairs(struct book *b, const struct ap_jv *list, size_t rank, st
 		bool cut = pair.n == 2 && pair.v[0] > 1;
 
 		if (pair.n != 2 || pair.v[0] < 1 || (pair.v[1] > 0) != cut ||
-			(cut && (b->ndev % pair.v[1] || b->ndev / pair.v[1] % pair.v[0]))) {
+			(cut && (ndev % pair.v[1] || ndev / pair.v[1] % pair.v[0]))) {
 			book_fault(b, v, "expected the parts and the stride of their axis, or [1, 0]");
 			return false;
 		}
@@ -1321,7 +1380,7 @@ static void find_partial(struct book *b, const struct book_op *op, const struct 
  * gradient on its way back. */
 static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap_layout *from,
 	const struct ap_layout *to, const struct ap_axes *partial, const struct book_tensor *t,
-	const struct ap_jv *move)
+	int64_t ndev, const struct ap_jv *move)
 {
 	struct ap_reshard_step step[AP_RESHARD_MAX];
 	struct ap_reshard_end ends[2];
@@ -1339,8 +1398,8 @@ static void hold_steps(struct book *b, const struct ap_jv *list, const struct ap
 			ap_jv_str(t->where));
 		return;
 	}
-	ap_reshard_end_make(from, size, b->ndev, &ends[0]);
-	ap_reshard_end_make(to, size, b->ndev, &ends[1]);
+	ap_reshard_end_make(from, size, ndev, &ends[0]);
+	ap_reshard_end_make(to, size, ndev, &ends[1]);
 	if (partial && partial->n > 0) {
 		ends[0].partial = *partial;
 		n = ap_reshard_back(&ends[0], &ends[1], ways(b), step);
@@ -1440,8 +1499,94 @@ static void hold_shared(struct book *b, const struct ap_jv *m, uint32_t own, con
 		book_fault(b, m, "has steps, and shares those of another one");
 }
 
+struct holding_sends {
+	struct book *b;
+	const struct ap_jv *at; /* the next of the list */
+	int64_t from, to; /* first ranks of the stages */
+	int rank;
+	uint32_t n;
+};
+
+static bool is_list(struct book *b, const struct ap_jv *list, const int64_t *want, int n)
+{
+	struct book_list own = book_list(b, list);
+	bool same = own.n == (size_t)n;
+
+	for (int i = 0; same && i < n; i++)
+		same = own.v[i] == want[i];
+	return same;
+}
+
+static void hold_piece(void *user, const struct ap_piece *p)
+{
+	struct holding_sends *x = user;
+	struct book *b = x->b;
+
+	x->n++;
+	if (!x->at)
+		return;
+	book_want_int(b, x->at, "from_rank", x->from + p->from, "which has it");
+	book_want_int(b, x->at, "to_rank", x->to + p->to, "the next that needs something");
+	if (!is_list(b, ap_jv_get(x->at, "start"), p->start, x->rank) ||
+		!is_list(b, ap_jv_get(x->at, "size"), p->extent, x->rank))
+		book_fault(b, x->at, "is not the piece that the layouts say");
+	x->at = ap_jv_next(x->at);
+}
+
+/* Pieces must be those that bring a tensor from one layout to the other. */
+static void hold_sends(struct book *b, const struct ap_jv *m, const char *key, int64_t from,
+	const struct ap_layout *a, int64_t to, const struct ap_layout *z, const int64_t *size)
+{
+	enum { MOST_PIECES = 1024 };
+	const struct ap_jv *list = ap_jv_get(m, key);
+	struct holding_sends x = {b, list ? ap_jv_first(list) : NULL, b->first[from], b->first[to],
+		a->rank, 0};
+
+	ap_pieces_each(b->ctx->scratch, &(struct ap_pieces_side){a, b->ndev[from]},
+		&(struct ap_pieces_side){z, b->ndev[to]}, size, hold_piece, &x);
+	if (!list && x.n <= MOST_PIECES)
+		book_fault(b, m, "no key \"%s\"", key);
+	else if (list && (x.n > MOST_PIECES || ap_jv_count(list) != x.n))
+		book_fault(b, list, "expected %" PRIu32 " pieces%s", x.n, x.n > MOST_PIECES
+			? ", which are not listed" : "");
+}
+
+/* What goes to a stage with another number of devices has pieces instead of steps. */
+static void hold_sent(struct book *b, const struct ap_jv *m, const struct book_op *from,
+	const struct ap_layout *a, const struct book_op *to, const struct ap_layout *z,
+	const struct book_tensor *t)
+{
+	static const char why[] = "that of its operator";
+	int64_t size[AP_MAX_RANK], bytes = t->bytes;
+
+	for (size_t d = 0; d < t->shape.n; d++)
+		size[d] = t->shape.v[d] / (t->batch >> d & 1 ? b->micro_batches : 1);
+	for (size_t d = 0; d < t->shape.n; d++)
+		bytes *= size[d] / z->dim[d].cut;
+	if (!divides(a, size) || !divides(z, size)) {
+		book_fault(b, m, "cannot be: the layouts cut \"%s\" in parts of different sizes",
+			ap_jv_str(t->where));
+		return;
+	}
+	if (!ap_jv_get(m, "from_stage") || !ap_jv_get(m, "to_stage")) {
+		book_fault(b, m, "no key \"%s\"", ap_jv_get(m, "from_stage") ? "to_stage" : "from_stage");
+		return;
+	}
+	book_want_int(b, m, "from_stage", from->stage, why);
+	book_want_int(b, m, "to_stage", to->stage, why);
+	if (ap_jv_first(ap_jv_get(m, "steps")) || ap_jv_get(m, "back_steps"))
+		book_fault(b, m, "has steps, which devices of one stage take together");
+	hold_sends(b, m, "sends", from->stage, a, to->stage, z, size);
+	if (ap_jv_get(m, "back_sends"))
+		hold_sends(b, m, "back_sends", to->stage, z, from->stage, a, size);
+	else if (book_num(m, "backward_s") > 0)
+		hold_sends(b, m, "back_sends", to->stage, z, from->stage, a, size);
+	book_want_int(b, m, "bytes", bytes, "what a device receives");
+}
+
 static void hold_move(struct book *b, const struct ap_jv *m, uint32_t own, ap_id from, ap_id to)
 {
+	static const char *const of_stages[] = {"from_stage", "to_stage", "sends", "back_sends"};
 	int64_t operand = book_int(b, m, "operand");
 	const struct book_op *op = &b->op[to];
 	const struct book_tensor *t;
@@ -1455,8 +1600,10 @@ static void hold_move(struct book *b, const struct ap_jv *m, uint32_t own, ap_id
 	if (!hold_ends(b, m, from, op, operand))
 		return;
 	t = &b->tensor.v[op->in[operand]];
-	if (!t->has_shape || !read_pairs(b, ap_jv_get(m, "from_layout"), t->shape.n, &a) ||
-		!read_pairs(b, ap_jv_get(m, "to_layout"), t->shape.n, &z))
+	if (!t->has_shape ||
+		!read_pairs(b, ap_jv_get(m, "from_layout"), t->shape.n,
+			b->ndev[from == AP_NONE ? op->stage : b->op[from].stage], &a) ||
+		!read_pairs(b, ap_jv_get(m, "to_layout"), t->shape.n, b->ndev[op->stage], &z))
 		return;
 	if (op->in_layout[operand].rank >= 0 && !ap_layout_equal(&op->in_layout[operand], &z)) {
 		book_fault(b, ap_jv_get(m, "to_layout"), "contradicts how \"%s\" is cut", op->name);
@@ -1472,15 +1619,23 @@ static void hold_move(struct book *b, const struct ap_jv *m, uint32_t own, ap_id
 		hold_shared(b, m, own, op);
 		return;
 	}
+	if (from != AP_NONE && b->ndev[b->op[from].stage] != b->ndev[op->stage]) {
+		hold_sent(b, m, &b->op[from], &a, op, &z, t);
+		return;
+	}
+	for (size_t i = 0; i < AP_COUNT(of_stages); i++)
+		if (ap_jv_get(m, of_stages[i]))
+			book_fault(b, ap_jv_get(m, of_stages[i]), "is not said inside a stage, nor between "
+				"stages of equally many devices");
 	if (ap_layout_equal(&a, &z) && !ap_jv_get(m, "back_steps"))
 		book_fault(b, m, "is none: the layouts are the same");
-	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, NULL, t, m);
+	hold_steps(b, ap_jv_get(m, "steps"), &a, &z, NULL, t, b->ndev[op->stage], m);
 	if (ap_jv_get(m, "back_steps")) {
 		/* the gradient of a weight that another stage sent is summed apart */
 		if (t->source != BOOK_RESULT || !book_bool(b->op[t->op].v, "once") ||
 			book_bool(op->v, "once"))
 			find_partial(b, op, &z, &partial);
-		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, &partial, t, NULL);
+		hold_steps(b, ap_jv_get(m, "back_steps"), &z, &a, &partial, t, b->ndev[op->stage], NULL);
 	}
 }
 
@@ -1497,7 +1652,8 @@ static void hold_complete(struct book *b, struct ap_map *seen)
 				continue;
 			out = &b->op[t->op].out_layout[t->result];
 			b->oper = b->op[i].name;
-			if (out->rank >= 0 && !ap_layout_equal(in, out) &&
+			if (out->rank >= 0 && (!ap_layout_equal(in, out) ||
+					b->ndev[b->op[i].stage] != b->ndev[b->op[t->op].stage]) &&
 				ap_map_get(seen, key, sizeof key) == AP_NONE)
 				book_fault(b, b->op[i].v,
 					"reads \"%s\" in another layout than \"%s\" gives it, and no "
@@ -1536,9 +1692,9 @@ static bool read_param(struct book *b, const struct ap_jv *p, struct ap_layout *
 	int64_t product;
 
 	*out = (struct ap_layout){.rank = (int32_t)map.n};
-	if (!ap_product(dev.v, dev.n, &product) || product != b->ndev) {
+	if (!ap_product(dev.v, dev.n, &product) || product != b->ndev[book_own_stage(b, p)]) {
 		book_fault(b, ap_jv_get(p, "dev_matrix"), "expected a product of %" PRId64
-			", the devices of a stage", b->ndev);
+			", the devices of a stage", b->ndev[book_own_stage(b, p)]);
 		return false;
 	}
 	if (map.n > AP_MAX_RANK || map.n != ap_jv_count(ap_jv_get(p, "tensor_shape"))) {
@@ -1592,12 +1748,12 @@ static void hold_param_slice(struct book *b, const struct ap_jv *p, const struct
 /* Checks the optimizer shards of a parameter; size -1: all devices that hold the same slice. */
 static void hold_dealing(struct book *b, const struct ap_jv *p, const struct ap_layout *l)
 {
-	int64_t shards = book_int(b, p, "optimizer_shards"), size, step, alike;
+	int64_t shards = book_int(b, p, "optimizer_shards"), size, step, alike, stage = book_own_stage(b, p);
 	const struct ap_jv *group = ap_jv_get(p, "optimizer_group");
 
 	size = book_int(b, p, "opt_weight_shard_size");
 	step = book_int(b, p, "opt_weight_shard_step");
-	alike = b->ndev / ap_layout_parts(l);
+	alike = b->ndev[stage] / ap_layout_parts(l);
 	if (shards == 1 ? size != 0 || step != 0 : step == 0 || (size != shards && size != -1))
 		book_fault(b, p, "contradicts itself: optimizer_shards %" PRId64
 			", opt_weight_shard_size %" PRId64 ", opt_weight_shard_step %" PRId64, shards, size,
@@ -1613,9 +1769,9 @@ static void hold_dealing(struct book *b, const struct ap_jv *p, const struct ap_
 			: "expected the group that it is dealt to");
 	else if (group && shards > 1) {
 		struct ap_axes axes;
-		int64_t first = book_int(b, p, "stage") * b->ndev;
 
-		if (book_group(b, group, first, b->ndev, &axes) && ap_axes_size(&axes) != shards)
+		if (book_group(b, group, b->first[stage], b->ndev[stage], &axes) &&
+			ap_axes_size(&axes) != shards)
 			book_fault(b, group, "expected a group of the %" PRId64 " optimizer_shards",
 				shards);
 	}
@@ -1646,7 +1802,7 @@ static const struct ap_jv *hold_exchange(struct book *b, const struct ap_jv *p, 
 		book_fault(b, ap_jv_get(x, "operand"), "is not this parameter");
 		return NULL;
 	}
-	if (!book_group(b, x, b->op[id].stage * b->ndev, b->ndev, &axes))
+	if (!book_group(b, x, b->first[b->op[id].stage], b->ndev[b->op[id].stage], &axes))
 		return NULL;
 	for (uint32_t k = 0; k < b->op[id].ncomm; k++) {
 		const struct ap_jv *c = b->op[id].comm[k];
@@ -1714,7 +1870,7 @@ static void hold_gradients(struct book *b, const struct ap_jv *p, uint32_t ncomm
 		book_fault(b, ap_jv_get(p, "gradient_group"), group ? "expected null, for nothing is in "
 			"gradient_groups" : "expected a group, for there are some in gradient_groups");
 	} else if (group && right &&
-		book_group(b, group, book_int(b, p, "stage") * b->ndev, b->ndev, &told)) {
+		book_group(b, group, b->first[book_own_stage(b, p)], b->ndev[book_own_stage(b, p)], &told)) {
 		read_group(b, group, &told);
 		if (!ap_axes_equal(&told, &all))
 			book_fault(b, group, "contradicts gradient_groups");
@@ -1976,7 +2132,12 @@ static void hold_send(struct book *b, const struct ap_jv *c)
 		return;
 	}
 	low = from < to ? from : to;
-	distance = (from < to ? to - from : from - to) * b->ndev;
+	distance = b->first[from < to ? to : from] - b->first[low];
+	if (b->ndev[from] != b->ndev[to]) {
+		book_fault(b, c, "is between stages of different numbers of devices, which have no "
+			"counterparts");
+		return;
+	}
 	if (ap_jv_count(ap_jv_get(c, "axes")) && distance) {
 		const struct ap_jv *pair = ap_jv_first(ap_jv_get(c, "axes"));
 		struct book_list axis = book_list(b, pair);
@@ -1990,7 +2151,7 @@ static void hold_send(struct book *b, const struct ap_jv *c)
 		book_fault(b, ap_jv_get(c, "axes"), "contradict from_stage and to_stage");
 		return;
 	}
-	(void)book_group(b, c, low * b->ndev, distance ? 2 * distance : 1, &axes);
+	(void)book_group(b, c, b->first[low], distance ? 2 * distance : 1, &axes);
 }
 
 /* Groups must be axes of dev_matrix, except of gradients, updates and weight gathers: shards may be
@@ -2002,7 +2163,7 @@ static void hold_group(struct book *b, const struct book_op *op, const struct ap
 	bool dealt = !strcmp(phase, "gradient") || !strcmp(phase, "optimizer") || gathers;
 	struct ap_axes axes;
 
-	if (!book_group(b, c, op->stage * b->ndev, b->ndev, &axes) || dealt)
+	if (!book_group(b, c, b->first[op->stage], b->ndev[op->stage], &axes) || dealt)
 		return;
 	for (int a = 0; a < axes.n; a++)
 		if (!is_of_matrix(op, &axes.axis[a])) {
@@ -2129,7 +2290,8 @@ static void hold_bucket(struct book *b, const struct ap_jv *bucket, struct fused
 	const struct ap_jv *list = ap_jv_get(bucket, "parameters");
 	bool whole = true;
 
-	if (!book_stage(b, bucket, b->nstage) || !book_group(b, bucket, stage * b->ndev, b->ndev, NULL))
+	if (!book_stage(b, bucket, b->nstage) ||
+		!book_group(b, bucket, b->first[stage], b->ndev[stage], NULL))
 		return;
 	if (!ap_jv_count(list))
 		book_fault(b, list, "expected a parameter at least");

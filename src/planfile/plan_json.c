@@ -22,6 +22,7 @@
 #include "rule/attr.h"
 #include "rule/window.h"
 #include "shard/layout.h"
+#include "shard/pieces.h"
 #include "shard/space.h"
 #include "shard/strategy.h"
 
@@ -429,8 +430,8 @@ static void write_stage(struct ap_plan_writer *pw, uint32_t s)
 	struct ap_axes all = {0};
 	struct ap_jw *w = &pw->w;
 
-	if (p->machine->ndev > 1)
-		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->machine->ndev});
+	if (p->stage[s].devices > 1)
+		ap_axes_add(&all, (struct ap_axis){1, (int32_t)p->stage[s].devices});
 	ap_jw_obj(w);
 	ap_plan_write_stage_figures(pw, s);
 	write_group(pw, (int32_t)s, &all);
@@ -497,7 +498,7 @@ static void write_route(struct ap_plan_writer *pw)
 		const struct ap_node *n = &pw->p->graph->node[d->node];
 		struct ap_placement free;
 
-		ap_placement_make(&n->bound, d->free_count, pw->p->machine->ndev, &free);
+		ap_placement_make(&n->bound, d->free_count, pw->p->op[d->node].place.ndev, &free);
 		ap_jw_obj_flat(w);
 		ap_jw_kstr(w, "name", n->name);
 		write_strategy(pw, "in_strategy", &pw->p->op[d->node].place);
@@ -876,6 +877,51 @@ static void write_steps(struct ap_jw *w, const char *key, const struct ap_reshar
 	ap_jw_end(w);
 }
 
+struct writing_sends {
+	struct ap_jw *w;
+	int64_t from, to; /* first ranks of the stages */
+	int rank; /* of the tensor */
+};
+
+static void write_piece(void *user, const struct ap_piece *p)
+{
+	const struct writing_sends *x = user;
+
+	ap_jw_obj_flat(x->w);
+	ap_jw_kint(x->w, "from_rank", x->from + p->from);
+	ap_jw_kint(x->w, "to_rank", x->to + p->to);
+	ap_jw_kints(x->w, "start", p->start, (size_t)x->rank);
+	ap_jw_kints(x->w, "size", p->extent, (size_t)x->rank);
+	ap_jw_end(x->w);
+}
+
+static void count_piece(void *user, const struct ap_piece *p)
+{
+	(void)p;
+	++*(int64_t *)user;
+}
+
+/* Writes what ranks of one stage send to those of another, unless it is too much. */
+static void write_sends(struct ap_plan_writer *pw, const char *key, const struct ap_tensor *t,
+	const struct ap_layout *a, int32_t from, const struct ap_layout *b, int32_t to)
+{
+	const struct ap_plan_stage *stage = pw->p->stage;
+	const struct ap_pieces_side left = {a, stage[from].devices}, right = {b, stage[to].devices};
+	struct writing_sends x = {&pw->w, stage[from].first_rank, stage[to].first_rank, t->shape.rank};
+	struct ap_mark mark = ap_arena_mark(pw->scratch);
+	int64_t size[AP_MAX_RANK], n = 0;
+
+	for (int d = 0; d < t->shape.rank; d++)
+		size[d] = t->shape.dim[d] / (t->batch >> d & 1 ? pw->p->step->micro_batches : 1);
+	ap_pieces_each(pw->scratch, &left, &right, size, count_piece, &n);
+	if (n <= MOST_RANKS) {
+		ap_jw_karr(&pw->w, key);
+		ap_pieces_each(pw->scratch, &left, &right, size, write_piece, &x);
+		ap_jw_end(&pw->w);
+	}
+	ap_arena_release(pw->scratch, mark);
+}
+
 static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 {
 	const struct ap_graph *g = pw->p->graph;
@@ -899,6 +945,15 @@ static void write_move(struct ap_plan_writer *pw, const struct ap_plan_move *m)
 		ap_jw_kint(w, "shares", m->shares);
 	if (m->nback > 0)
 		write_steps(w, "back_steps", m->back, m->nback, ap_dtype_bytes(t->shape.dtype));
+	if (m->sent) {
+		int32_t from = ap_plan_op_stage(pw->p, m->from), to = ap_plan_op_stage(pw->p, m->to);
+
+		ap_jw_kint(w, "from_stage", from);
+		ap_jw_kint(w, "to_stage", to);
+		write_sends(pw, "sends", t, &m->a, from, &m->b, to);
+		if (pw->p->task[m->to].in[m->operand].grad)
+			write_sends(pw, "back_sends", t, &m->b, to, &m->a, from);
+	}
 	ap_jw_kint(w, "bytes", m->cost.bytes);
 	ap_jw_kint(w, "kept_bytes", ap_plan_move_kept_bytes(pw->p, m));
 	ap_jw_knum(w, "forward_s", m->cost.forward_s);
@@ -988,7 +1043,14 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 	ap_jw_kobj_flat(w, "pipeline");
 	ap_jw_kint(w, "stages", p->nstage);
 	ap_jw_kint(w, "segments", pipe->nsegment);
-	ap_jw_kint(w, "devices_per_stage", p->machine->ndev);
+	if (!p->machine->part) {
+		ap_jw_kint(w, "devices_per_stage", p->machine->ndev);
+	} else {
+		ap_jw_karr_flat(w, "stage_devices");
+		for (uint32_t s = 0; s < p->nstage; s++)
+			ap_jw_int(w, p->stage[s].devices);
+		ap_jw_end(w);
+	}
 	ap_jw_kint(w, "micro_batches", p->step->micro_batches);
 	ap_jw_kstr(w, "scheduler", ap_plan_scheduler(p));
 	if (pipe->cut)

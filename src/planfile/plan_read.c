@@ -24,6 +24,7 @@ struct reader {
 	uint32_t ninput;
 	const char *const *input;
 	const char *decided, *given;
+	AP_VEC(int64_t) first_ranks; /* of stages */
 	AP_VEC(struct ap_saved_fact) facts;
 	AP_VEC(struct ap_saved_op) ops;
 	AP_VEC(struct ap_saved_param) params;
@@ -228,9 +229,11 @@ static enum ap_status read_stages(struct reader *r, const struct ap_jv *root)
 		return fault(r, stages, "expected a stage at least");
 	for (const struct ap_jv *v = ap_jv_first(stages); v; v = ap_jv_next(v)) {
 		const char *prefix;
-		int64_t id;
+		int64_t id, first_rank = 0;
 
 		AP_TRY(expect(r, v, AP_JOBJECT));
+		AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "first_rank", 0, INT32_MAX, &first_rank));
+		AP_PUSH(r->ctx->arena, r->first_ranks, first_rank);
 		AP_TRY(ap_json_get_int(r->ctx, r->doc, v, "micro_batches", 1, INT32_MAX, &r->micro_batches));
 		if (ap_jv_count(stages) == 1)
 			break;
@@ -620,6 +623,7 @@ static enum ap_status read_layout(struct reader *r, const struct ap_jv *v, struc
 	}
 	p->shards = 1;
 	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "stage", 0, INT32_MAX, &p->stage));
+	p->first_rank = (size_t)p->stage < r->first_ranks.n ? r->first_ranks.v[p->stage] : 0;
 	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "optimizer_shards", 1, INT32_MAX, &p->shards));
 	if (!group || ap_jv_type(group) == AP_JNULL)
 		return AP_OK;

@@ -87,7 +87,7 @@ struct ap_saved_axis { /* of the ranks of a stage: coordinate = rank / stride % 
 struct ap_saved_param {
 	const char *name;
 	bool trainable;
-	int64_t stage;
+	int64_t stage, first_rank; /* of the stage; 0 of a checkpoint */
 	/* How it lies, as the plan says it; nothing is checked. Of a checkpoint: none. */
 	const char *dtype; /* "float16" */
 	struct ap_saved_vector shape, slice, dev_matrix, tensor_map;

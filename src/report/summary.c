@@ -241,6 +241,22 @@ static void add_cut(struct ap_str *out, const struct ap_pipe *pipe)
 	ap_str_addc(out, '\n');
 }
 
+/* "4 devices", "2,2,4 devices" */
+static void add_devices(struct ap_str *out, const struct ap_plan *p)
+{
+	struct ap_str list;
+
+	if (!p->machine->part) {
+		ap_str_addf(out, "%" PRIu32 " device%s", p->machine->ndev, p->machine->ndev == 1 ? "" : "s");
+		return;
+	}
+	ap_str_init(&list, out->arena);
+	for (uint32_t s = 0; s < p->nstage; s++)
+		ap_str_addf(&list, "%s%" PRId64, s ? "," : "", p->stage[s].devices);
+	ap_str_add_folded(out, list.s);
+	ap_str_add(out, " devices");
+}
+
 /* Adds a line about the pipeline, if there is one. */
 static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 {
@@ -248,8 +264,8 @@ static void add_pipeline(struct ap_str *out, const struct ap_plan *p)
 
 	if (p->nstage == 1)
 		return;
-	ap_str_addf(out, "%-18s%" PRIu32 " stages of %" PRIu32 " device%s", "pipeline", p->nstage,
-		p->machine->ndev, p->machine->ndev == 1 ? "" : "s");
+	ap_str_addf(out, "%-18s%" PRIu32 " stages of ", "pipeline", p->nstage);
+	add_devices(out, p);
 	if (pipe->nsegment > 1)
 		ap_str_addf(out, ", %" PRId32 " segments each", pipe->nsegment);
 	ap_str_addf(out, ", %s, %" PRId64 " micro-batch%s, bubble ", ap_plan_scheduler(p),
@@ -524,11 +540,11 @@ static void add_stages(struct ap_str *out, const struct ap_plan *p)
 		"in flight", "memory", "peak", "forward", "backward", "idle");
 	for (uint32_t s = 0; s < p->nstage; s++) {
 		const struct ap_plan_stage *stage = &p->stage[s];
-		int64_t last = stage->first_rank + p->machine->ndev - 1;
+		int64_t last = stage->first_rank + stage->devices - 1;
 		double segments = p->step->pipe ? p->step->pipe->nsegment : 1;
 		char ranks[48], buf[32];
 
-		if (p->machine->ndev == 1)
+		if (stage->devices == 1)
 			snprintf(ranks, sizeof ranks, "%" PRId64, stage->first_rank);
 		else
 			snprintf(ranks, sizeof ranks, "%" PRId64 "-%" PRId64, stage->first_rank, last);

@@ -69,7 +69,7 @@ static void name_stage(struct tracer *t, int32_t stage)
 	char name[96];
 
 	snprintf(name, sizeof name, "stage %" PRId32 ", ranks %" PRId64 " to %" PRId64, stage,
-		first, first + t->p->machine->ndev - 1);
+		first, first + t->p->stage[stage].devices - 1);
 	describe(&t->w, "process_name", stage, 0, "name", name, 0);
 	describe(&t->w, "process_sort_index", stage, 0, "sort_index", NULL, stage);
 }

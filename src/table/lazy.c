@@ -48,11 +48,12 @@ struct lazy_bond {
 	uint32_t cls_u, cls_v;
 	uint32_t slot_u, slot_v; /* indices into the states' layouts */
 	uint32_t flow; /* id of the flow of one copy in flight */
+	bool sent; /* of a flow: to another number of devices, which equal layouts cost as well */
 	int64_t copies; /* number of copies kept */
 };
 
 struct lazy_remembered {
-	uint32_t flow, a, b; /* a and b differ in a used entry */
+	uint32_t flow, a, b; /* flow: from 1 on; 0: not used */
 	struct ap_lazy_move move;
 };
 
@@ -77,9 +78,16 @@ struct ap_lazy {
 
 enum { MOST_VECTORS = 32 }; /* limit of one strategy */
 
-static bool divides(const struct ap_lazy *l, const struct ap_bound *b, const int32_t *count)
+/* The number of devices that operators of such a task run on. */
+static int64_t devices_of(const struct ap_lazy *l, const struct ap_task *t)
 {
-	int64_t rest = l->m->ndev;
+	return ap_machine_at(l->m, t->block)->ndev;
+}
+
+static bool divides(const struct ap_lazy *l, const struct ap_task *t, const int32_t *count)
+{
+	const struct ap_bound *b = t->bound;
+	int64_t rest = devices_of(l, t);
 
 	for (int f = 0; f < b->nfactor; f++) {
 		int32_t parts = ap_rule_parts(count[f]);
@@ -91,9 +99,10 @@ static bool divides(const struct ap_lazy *l, const struct ap_bound *b, const int
 	return true;
 }
 
-static bool legal(struct ap_lazy *l, const struct ap_bound *b, const int32_t *count)
+static bool legal(struct ap_lazy *l, const struct ap_task *t, const int32_t *count)
 {
-	return divides(l, b, count) && ap_space_legal(&l->ctx, b, count, l->m->ndev, l->step, NULL);
+	return divides(l, t, count) &&
+		ap_space_legal(&l->ctx, t->bound, count, devices_of(l, t), l->step, NULL);
 }
 
 struct lazy_end { /* of an edge, up to what is used of it */
@@ -143,7 +152,7 @@ static struct lazy_entry *price(struct ap_lazy *l, const struct ap_task *t,
 
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		counts[f] = f < b->nfactor ? count[f] : 1;
-	ap_placement_make(b, counts, l->m->ndev, &p);
+	ap_placement_make(b, counts, devices_of(l, t), &p);
 	ap_op_cost_make(l->pricer, t, &p, &oc);
 	oc.lent_bytes = oc.read_bytes = 0; /* counted in full: what fits must really fit */
 	e->layout = AP_NEW_N(l->arena, uint32_t, b->nin + b->nout);
@@ -168,8 +177,8 @@ uint32_t ap_lazy_find(struct ap_lazy *l, uint32_t cls, const int32_t *count)
 
 	if (!fresh)
 		return c->state_of.v[id];
-	if (legal(l, b, count) &&
-		(c->fixed || ap_space_wanted(b, count, l->m->ndev, l->step))) {
+	if (legal(l, c->task, count) &&
+		(c->fixed || ap_space_wanted(b, count, devices_of(l, c->task), l->step))) {
 		state = (uint32_t)c->states.n;
 		AP_PUSH(l->arena, c->states, price(l, c->task, count));
 	}
@@ -194,7 +203,7 @@ static uint32_t lazy_strategy(struct ap_lazy *l, uint32_t cls, uint32_t state)
 
 	if (e->strategy != AP_NONE)
 		return e->strategy;
-	ap_placement_make(c->task->bound, e->pub.count, l->m->ndev, &p);
+	ap_placement_make(c->task->bound, e->pub.count, devices_of(l, c->task), &p);
 	n = ap_space_to_strategy(&p, rank, cut, MOST_VECTORS);
 	n = n < MOST_VECTORS ? n : MOST_VECTORS; /* ap_task_tie() ignores the vectors beyond, too */
 	e->strategy = ap_map_put(l->strategies, cut, n * sizeof *cut, NULL);
@@ -223,16 +232,16 @@ static struct ap_lazy_move price_flow(struct ap_lazy *l, uint32_t flow, uint32_t
 	return (struct ap_lazy_move){mc.objective_s, mc.kept_bytes};
 }
 
-static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, uint32_t a, uint32_t b)
+static struct ap_lazy_move flow_move(struct ap_lazy *l, uint32_t flow, bool is_sent, uint32_t a, uint32_t b)
 {
 	const uint32_t key[] = {flow, a, b};
 	struct lazy_remembered *r;
 
-	if (a == b)
+	if (a == b && !is_sent)
 		return (struct ap_lazy_move){0, 0};
 	r = &l->moves[ap_hash(key, sizeof key, 0) & (l->nmove - 1)];
-	if (r->flow != flow || r->a != a || r->b != b)
-		*r = (struct lazy_remembered){flow, a, b, price_flow(l, flow, a, b)};
+	if (r->flow != flow + 1 || r->a != a || r->b != b)
+		*r = (struct lazy_remembered){flow + 1, a, b, price_flow(l, flow, a, b)};
 	return r->move;
 }
 
@@ -257,7 +266,7 @@ struct ap_lazy_move ap_lazy_move(struct ap_lazy *l, uint32_t bond, uint32_t a, u
 		lb = l->classes.v[x->cls_v].states.v[b]->layout[x->slot_v];
 	}
 	if (x->type == AP_BOND_FLOW) {
-		struct ap_lazy_move one = flow_move(l, x->flow, la, lb);
+		struct ap_lazy_move one = flow_move(l, x->flow, x->sent, la, lb);
 
 		return (struct ap_lazy_move){one.cost_s, one.kept_bytes * x->copies};
 	}
@@ -294,6 +303,7 @@ static struct lazy_bond bond_of(struct ap_lazy *l, const struct ap_joint *link)
 
 		b.copies = one.again ? 1 : one.in_flight;
 		one.in_flight = 1;
+		b.sent = one.sent;
 		b.flow = ap_map_put(l->flows, &one, sizeof one, NULL);
 	}
 	return b;
@@ -322,6 +332,23 @@ static void add_link(void *user, const struct ap_joint *j)
 	AP_PUSH(l->arena, l->links, link);
 }
 
+/* The different primes of the machine's axes, ascending. */
+static void add_primes(struct ap_lazy *l)
+{
+	int32_t last = 1;
+
+	for (;;) {
+		int32_t next = INT32_MAX;
+
+		for (int i = 0; i < l->m->naxis; i++)
+			if (l->m->axis[i].size > last && l->m->axis[i].size < next)
+				next = l->m->axis[i].size;
+		if (next == INT32_MAX || l->nprime == AP_LAZY_PRIMES)
+			return;
+		l->prime[l->nprime++] = last = next;
+	}
+}
+
 struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	const struct ap_machine *m, const struct ap_step *step, const int32_t *const *fixed)
 {
@@ -330,8 +357,6 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 	struct linking k = {.l = l};
 	const struct ap_task *task;
 	struct ap_map *seen;
-	int64_t primes[63];
-	size_t n;
 
 	*l = (struct ap_lazy){.ctx = *ctx, .arena = arena, .m = m, .step = step};
 	l->ctx.arena = arena;
@@ -343,10 +368,7 @@ struct ap_lazy *ap_lazy_create(struct ap_ctx *ctx, const struct ap_graph *g,
 		l->nmove *= 2;
 	l->moves = AP_NEW_N(arena, struct lazy_remembered, l->nmove);
 	l->matches = ap_map_create(arena);
-	n = ap_primes(l->m->ndev, primes);
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || primes[i] != primes[i - 1])
-			l->prime[l->nprime++] = (int32_t)primes[i];
+	add_primes(l);
 	ap_tasks_make(&l->ctx, g, step, &task);
 	seen = ap_map_create(l->arena);
 	l->class_of = AP_NEW_N(l->arena, uint32_t, g->nnode);
@@ -401,8 +423,9 @@ static void offer(struct found *f, const int32_t *count)
 {
 	offer_as_is(f, count);
 	if (f->l->step->fully_use) {
-		const struct ap_bound *b = f->l->classes.v[f->cls].task->bound;
-		int64_t left = f->l->m->ndev;
+		const struct ap_task *t = f->l->classes.v[f->cls].task;
+		const struct ap_bound *b = t->bound;
+		int64_t left = devices_of(f->l, t);
 
 		/* If all devices must be used: offers the counts with the devices left over dealt
 		 * to the factors in turn, starting from each factor. */
@@ -436,7 +459,7 @@ uint32_t ap_lazy_start(struct ap_lazy *l, uint32_t cls)
 	const int32_t *fixed = l->classes.v[cls].fixed;
 	int32_t count[AP_MAX_FACTOR];
 
-	ap_space_start(l->classes.v[cls].task->bound, l->m->ndev, count);
+	ap_space_start(l->classes.v[cls].task->bound, devices_of(l, l->classes.v[cls].task), count);
 	return ap_lazy_find(l, cls, fixed ? fixed : count);
 }
 
@@ -458,8 +481,10 @@ struct ap_lazy_list ap_lazy_further(struct ap_lazy *l, uint32_t cls, uint32_t st
 	struct found f = {.l = l, .cls = cls, .self = state};
 	int i = 0;
 
-	while (l->prime[i] != prime)
+	while (i < l->nprime && l->prime[i] != prime)
 		i++;
+	if (i == l->nprime) /* of more primes than are looked at */
+		return (struct ap_lazy_list){0};
 	if (!e->further[i].known && !l->classes.v[cls].fixed)
 		find_further(&f, e->pub.count, prime);
 	if (!e->further[i].known)
@@ -518,7 +543,8 @@ static void corners(struct found *f, const struct ap_bound *b)
 	for (int i = 0; i < b->ndev; i++) {
 		int to = b->dev[i];
 
-		count[to] = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step), f->l->m->ndev);
+		count[to] = (int32_t)ap_gcd(ap_factor_extent(b, to, f->l->step),
+			devices_of(f->l, f->l->classes.v[f->cls].task));
 		offer(f, count);
 		count[to] = 1;
 	}
@@ -529,7 +555,7 @@ static void find_beside(struct found *f, const int32_t *count)
 	const struct ap_lazy *l = f->l;
 	const struct ap_bound *b = l->classes.v[f->cls].task->bound;
 	struct places p = {.n = b->nfactor + 1};
-	int64_t rest = l->m->ndev;
+	int64_t rest = devices_of(l, l->classes.v[f->cls].task);
 
 	for (int i = 0; i < b->nfactor; i++) {
 		p.parts[i] = count[i];
@@ -579,7 +605,7 @@ static uint32_t *all_states(struct ap_lazy *l, uint32_t cls, uint32_t *n)
 		return state;
 	}
 	ctx.arena = l->arena;
-	ap_space_make(&ctx, c->task->bound, l->m->ndev, l->step, &space);
+	ap_space_make(&ctx, c->task->bound, devices_of(l, c->task), l->step, &space);
 	ap_arena_release(l->ctx.scratch, mark);
 	state = AP_NEW_N(l->arena, uint32_t, space.n);
 	for (uint32_t i = 0; i < space.n; i++)

@@ -167,7 +167,8 @@ struct flows {
 };
 
 /* The end of number `at` in a slot. */
-static uint32_t end_id(const struct flows *f, struct tensor *t, const struct ap_slot *slot, uint32_t at)
+static uint32_t end_id(const struct flows *f, struct tensor *t, const struct ap_slot *slot, bool reader,
+	uint32_t at)
 {
 	struct ap_arena *scratch = f->mk->ctx->scratch;
 	const struct ap_layout *l = &slot->layout[at];
@@ -185,7 +186,8 @@ static uint32_t end_id(const struct flows *f, struct tensor *t, const struct ap_
 	id = ap_map_put(t->ids, key, len, &fresh);
 	if (fresh) {
 		AP_PUSH(scratch, t->layouts, ((struct layout){.first = AP_NONE}));
-		ap_reshard_end_make(l, t->flow.size, f->mk->m->ndev, &t->layouts.v[id].end);
+		ap_reshard_end_make(l, t->flow.size, ap_flow_devices(f->mk->m, &t->flow, reader),
+			&t->layouts.v[id].end);
 		if (partial)
 			t->layouts.v[id].end.partial = *partial;
 	}
@@ -684,13 +686,19 @@ static bool prune_round(struct ap_making *mk)
 	return dropped;
 }
 
+/* The number of devices that operators of a kind run on. */
+static int64_t kind_devices(const struct ap_making *mk, const struct ap_kind *kd)
+{
+	return ap_machine_at(mk->m, kd->task->block)->ndev;
+}
+
 /* Sets nway and next. */
-static void table_next(const struct ap_making *mk, struct ap_table_class *c)
+static void table_next(const struct ap_making *mk, int64_t ndev, struct ap_table_class *c)
 {
 	struct ap_mark mark = ap_arena_mark(mk->ctx->scratch);
 	struct ap_map *seen = ap_map_create(mk->ctx->scratch);
 	int64_t primes[63];
-	size_t n = ap_primes(mk->m->ndev, primes), different = 0;
+	size_t n = ap_primes(ndev, primes), different = 0;
 	int32_t *row;
 
 	for (size_t i = 0; i < n; i++)
@@ -970,7 +978,7 @@ static void make_table(struct ap_making *mk, struct ap_table *t)
 
 	for (size_t i = 0; i < mk->classes.n; i++) {
 		fill_class(mk, &mk->classes.v[i], &cls[i]);
-		table_next(mk, &cls[i]);
+		table_next(mk, kind_devices(mk, &mk->kinds.v[mk->classes.v[i].kind]), &cls[i]);
 	}
 	*t = (struct ap_table){.graph = mk->g, .machine = mk->m, .step = mk->step,
 		.task = mk->task, .class_of = mk->class_of, .nclass = (uint32_t)mk->classes.n,
@@ -1105,7 +1113,7 @@ static void kind_placement(const struct ap_making *mk, const struct ap_kind *kd,
 	struct ap_placement *out)
 {
 	ap_placement_make(kd->task->bound, &kd->space.count[(size_t)c * kd->space.nfactor],
-		mk->m->ndev, out);
+		kind_devices(mk, kd), out);
 }
 
 /* The strategy vectors of candidate c of a kind; unused entries are 0. Returns their number. */
@@ -1238,7 +1246,7 @@ static void add_kind(struct ap_making *mk, ap_id node)
 		kd.space = (struct ap_space){.n = 1, .nfactor = b->nfactor,
 			.count = ap_arena_memdup(mk->ctx->arena, fixed, b->nfactor * sizeof *fixed)};
 	} else {
-		ap_space_make(mk->ctx, b, mk->m->ndev, mk->step, &kd.space);
+		ap_space_make(mk->ctx, b, kind_devices(mk, &kd), mk->step, &kd.space);
 	}
 	kd.k = kd.space.n;
 	kd.cost = AP_NEW_N(mk->ctx->arena, double, kd.k);
@@ -1469,9 +1477,9 @@ static enum ap_status table_bonds(struct ap_making *mk)
 		t = tensor_of(&f, seen, &b->flow);
 		column = AP_NEW_N(scratch, uint32_t, b->v.nlayout);
 		for (uint32_t c = 0; c < b->v.nlayout; c++)
-			column[c] = end_id(&f, t, &b->v, c);
+			column[c] = end_id(&f, t, &b->v, true, c);
 		for (uint32_t r = 0; r < b->u.nlayout; r++) {
-			uint32_t id = end_id(&f, t, &b->u, r);
+			uint32_t id = end_id(&f, t, &b->u, false, r);
 			struct layout *l = &t->layouts.v[id];
 
 			AP_PUSH(scratch, f.rows, ((struct row){b, column, r, l->first}));

@@ -25,7 +25,7 @@ struct ex_choice *ex_choice_make(struct ap_ctx *ctx, const struct ap_graph *g, i
 	if (ap_pins_make(ctx, g, ndev, step, NULL, &c->fixed) != AP_OK)
 		return NULL;
 	for (ap_id i = 0; i < g->nnode; i++) {
-		ap_space_make(ctx, &g->node[i].bound, ndev, step, &c->space[i]);
+		ap_space_make(ctx, &g->node[i].bound, ap_graph_devices(g, i, ndev), step, &c->space[i]);
 		for (int k = 0; k < g->node[i].bound.nin; k++) {
 			const struct ap_tensor *t = &g->tensor[g->node[i].in[k]];
 

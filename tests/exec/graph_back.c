@@ -214,6 +214,7 @@ static void update(struct ex_graph_run *r, const struct ex_program_param *param)
 
 	if (!want->v || !t->trainable)
 		return;
+	r->w->ndev = ex_devices(r->p, r->p->graph->node[t->owner.node].stage);
 	grad = exchanged(r, t, param);
 	if (!grad.of) {
 		ex_trouble(r->w, "\"%s\" has no gradient", t->name);

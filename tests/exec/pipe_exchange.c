@@ -97,6 +97,7 @@ void ex_note_parameters(struct ex_pipe_run *p)
 		const struct ap_tensor *t = &p->g->tensor[param->tensor];
 		struct ex_peaks *peak = &p->peak[p->g->node[t->owner.node].stage];
 
+		p->w->ndev = ex_devices(&p->l->program, p->g->node[t->owner.node].stage);
 		peak->weights += weight_bytes(p, param);
 		peak->gradients += gradient_bytes(p, t);
 	}

@@ -91,6 +91,14 @@ static bool set_up(struct ex_pipe_game *p, const struct ap_scheduler *s, int32_t
 		return false;
 	draw_step(p, micro);
 	draw_flags(p);
+	if (p->devices) {
+		struct ap_graph *g = ap_arena_memdup(p->f.ctx.arena, p->f.graph, sizeof *g);
+
+		p->f.step.executor = AP_EXECUTOR_GENERIC; /* no other is told of such stages */
+		p->f.step.recompute_whole = true;
+		g->devices = p->devices;
+		p->f.graph = g;
+	}
 	ap_schedule_pipe(&p->f.ctx, s, nstage, nsegment, micro, &p->pipe);
 	p->f.step.pipe = &p->pipe;
 	ap_graph_staged(&p->f.ctx, p->f.graph, ex_random_spots(&p->f.ctx, p->f.graph, &pipe, &p->w.rng),
@@ -106,10 +114,36 @@ static bool set_up(struct ex_pipe_game *p, const struct ap_scheduler *s, int32_t
 bool ex_pipe_game_open(struct ex_pipe_game *p, const struct ex_graph_sample *sample,
 	const struct ap_scheduler *scheduler, int32_t nstage, int64_t ndev, uint64_t seed)
 {
-	*p = (struct ex_pipe_game){.w = {.ndev = ndev, .rng = 1 + ex_hash(seed, 1) / 2}};
-	fixture_open(&p->f, ndev * nstage, 4, "ascend910b");
+	uint32_t devices[EX_MOST_STAGES];
+
+	for (int32_t s = 0; s < nstage; s++)
+		devices[s] = (uint32_t)ndev;
+	return ex_pipe_game_open_divided(p, sample, scheduler, nstage, devices, seed);
+}
+
+/* Divides the machine; what the graph says of it, if the stages differ. */
+static void divide(struct ex_pipe_game *p, int32_t nstage, const uint32_t *devices)
+{
+	struct ap_stage_devices *of = AP_NEW_N(p->f.ctx.arena, struct ap_stage_devices, nstage);
+
+	ap_machine_divided(&p->f.ctx, p->f.machine, (uint32_t)nstage, devices, &p->f.machine);
+	for (int32_t s = 0; s < nstage && p->f.machine->part; s++)
+		of[s] = (struct ap_stage_devices){devices[s], (int32_t)p->f.machine->part[s].like};
+	p->devices = p->f.machine->part ? of : NULL;
+}
+
+bool ex_pipe_game_open_divided(struct ex_pipe_game *p, const struct ex_graph_sample *sample,
+	const struct ap_scheduler *scheduler, int32_t nstage, const uint32_t *devices, uint64_t seed)
+{
+	int64_t sum = 0;
+
+	for (int32_t s = 0; s < nstage; s++)
+		sum += devices[s];
+	*p = (struct ex_pipe_game){.w = {.rng = 1 + ex_hash(seed, 1) / 2}};
+	fixture_open(&p->f, sum, 4, "ascend910b");
 	p->w.ctx = &p->f.ctx;
-	ap_machine_staged(&p->f.ctx, p->f.machine, (uint32_t)nstage, &p->f.machine);
+	divide(p, nstage, devices);
+	p->w.ndev = p->f.machine->ndev;
 	fixture_graph(&p->f, sample->text);
 	if (set_up(p, scheduler, nstage, seed))
 		return true;
@@ -155,7 +189,7 @@ bool ex_pipe_game_reread(struct ex_pipe_game *p, const struct ap_plan *plan, str
 	const int32_t *const *counts;
 	struct ap_str bytes;
 
-	if (ap_ckpt_check_names(ctx, p->g, false) != AP_OK)
+	if (p->devices || ap_ckpt_check_names(ctx, p->g, false) != AP_OK)
 		return false;
 	for (ap_id i = 0; i < p->g->nnode; i++) /* no checkpoint holds an out_strategy */
 		for (int f = 0; f < p->g->node[i].bound.nfactor; f++)

@@ -13,6 +13,7 @@ struct ex_pipe_game {
 	struct ap_pipe pipe;
 	const struct ap_graph *g; /* staged */
 	const struct ap_route *route; /* of searches; NULL: none */
+	const struct ap_stage_devices *devices; /* [nstage] where they differ; NULL: they are equal */
 	struct ex_choice *choice;
 	struct ex_graph_truth truth;
 	uint32_t plans, runs, again; /* runs that computed something again */
@@ -25,6 +26,9 @@ enum { EX_MOST_STAGES = 4 };
  * cuts into parts and micro-batches are drawn. False where it cannot be played: closed again. */
 bool ex_pipe_game_open(struct ex_pipe_game *p, const struct ex_graph_sample *sample,
 	const struct ap_scheduler *scheduler, int32_t nstage, int64_t ndev, uint64_t seed);
+/* The same with devices[stage] devices; what differs is generic. */
+bool ex_pipe_game_open_divided(struct ex_pipe_game *p, const struct ex_graph_sample *sample,
+	const struct ap_scheduler *scheduler, int32_t nstage, const uint32_t *devices, uint64_t seed);
 void ex_pipe_game_close(struct ex_pipe_game *p);
 
 /* A random plan of it; false where none is found. */

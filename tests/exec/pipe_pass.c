@@ -172,7 +172,7 @@ static void hand_on(struct ex_pipe_run *p, int64_t b, ap_id node, bool weights, 
 			ex_graph_add(r, &p->total[node][i], &din[i]);
 			continue;
 		}
-		if (!ex_graph_send_back(r, node, i, &din[i]))
+		if (!(is_receive(n) && p->task[node].across) && !ex_graph_send_back(r, node, i, &din[i]))
 			continue;
 		if (is_receive(n))
 			ex_post(p, p->g->tensor[tensor].producer, true, mail_of(n, b), &din[i]);
@@ -292,6 +292,7 @@ void ex_run_slot(struct ex_pipe_run *p, const struct ex_slot *s)
 
 	if (!is_due(p, s))
 		return;
+	p->w->ndev = ex_devices(&p->l->program, s->stage);
 	switch (s->pass) {
 	case AP_PASS_FORWARD:
 		check_flying(p, s);
@@ -321,6 +322,7 @@ void ex_send_weights(struct ex_pipe_run *p)
 
 		if (!n->once)
 			continue;
+		p->w->ndev = ex_devices(&p->l->program, n->stage);
 		if (p->l->stale && is_receive(n))
 			p->batch[0].value[n->in[0]] = zeroes(p, p->l->program.oper[i].in_shape,
 				p->l->program.oper[p->g->tensor[n->in[0]].producer].out);
@@ -357,6 +359,7 @@ void ex_return_weights(struct ex_pipe_run *p)
 		if (p->g->node[i].once && p->task[i].backward) {
 			struct ex_shards dout[EX_MAX_OUT], din[EX_MAX_IN];
 
+			p->w->ndev = ex_devices(&p->l->program, p->g->node[i].stage);
 			gather_gradients(p, p->g->node[i].out[0]);
 			if (!gradients(p, 0, i, dout))
 				return;

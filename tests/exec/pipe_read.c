@@ -92,10 +92,12 @@ static void read_stages(struct ex_reader *r, const struct ap_jv *root, struct ex
 	for (int32_t s = 0; v && !r->why; v = ap_jv_next(v), s++) {
 		struct ap_axes all;
 
-		if (ex_read_int(r, v, "id") != s || ex_read_int(r, v, "first_rank") != s * l->program.ndev)
+		int64_t first = ex_first_rank(&l->program, s), ndev = ex_devices(&l->program, s);
+
+		if (ex_read_int(r, v, "id") != s || ex_read_int(r, v, "first_rank") != first)
 			ex_read_fault(r, "stage %d is another one", s);
-		ex_read_group(r, v, s * l->program.ndev, l->program.ndev, &all);
-		if (ap_axes_size(&all) != l->program.ndev)
+		ex_read_group(r, v, first, ndev, &all);
+		if (ap_axes_size(&all) != ndev)
 			ex_read_fault(r, "stage %d has other ranks", s);
 		l->most[s] = ex_read_int(r, v, "in_flight");
 		n = read_slots(r, ex_read(r, v, "slots", AP_JARRAY), s, l, n);
@@ -143,7 +145,7 @@ static struct ex_bucket read_bucket(struct ex_reader *r, const struct ap_jv *v, 
 		.stage = (int32_t)ex_read_int(r, v, "stage"), .bytes = ex_read_int(r, v, "bytes")};
 	ap_id *tensor = AP_NEW_N(r->ctx->arena, ap_id, list ? ap_jv_count(list) : 0);
 
-	ex_read_group(r, v, b.stage * l->program.ndev, l->program.ndev, &b.axes);
+	ex_read_group(r, v, ex_first_rank(&l->program, b.stage), ex_devices(&l->program, b.stage), &b.axes);
 	b.tensor = tensor;
 	for (; name && !r->why; name = ap_jv_next(name))
 		tensor[b.n++] = param_named(r, l->program.graph, ap_jv_str(name));

@@ -84,6 +84,46 @@ static void take_oper(struct ap_ctx *ctx, const struct ap_plan *p, ap_id node, s
 	o->out = op->out;
 }
 
+struct taking {
+	struct ap_piece *piece;
+	uint32_t n;
+};
+
+static void take_piece(void *user, const struct ap_piece *p)
+{
+	struct taking *t = user;
+
+	if (t->piece)
+		t->piece[t->n] = *p;
+	t->n++;
+}
+
+static const struct ap_piece *pieces_between(struct ap_ctx *ctx, const struct ex_program *p, int32_t from,
+	const struct ap_layout *a, int32_t to, const struct ap_layout *b, const struct ap_shape *shape, uint32_t *n)
+{
+	struct ap_pieces_side left = {a, ex_devices(p, from)}, right = {b, ex_devices(p, to)};
+	struct taking t = {0};
+
+	ap_pieces_each(ctx->scratch, &left, &right, shape->dim, take_piece, &t);
+	t.piece = AP_NEW_N(ctx->arena, struct ap_piece, t.n);
+	t.n = 0;
+	ap_pieces_each(ctx->scratch, &left, &right, shape->dim, take_piece, &t);
+	*n = t.n;
+	return t.piece;
+}
+
+static void take_pieces(struct ap_ctx *ctx, const struct ex_program *p, struct ex_program_move *m)
+{
+	const struct ap_node *n = &p->graph->node[m->node];
+	const struct ap_shape *shape = &p->oper[m->node].in_shape[m->operand];
+
+	m->sent = true;
+	m->piece = pieces_between(ctx, p, n->peer, &m->a, n->stage, &m->b, shape, &m->npiece);
+	if (p->task[m->node].in[m->operand].grad)
+		m->back_piece = pieces_between(ctx, p, n->stage, &m->b, n->peer, &m->a, shape,
+			&m->nback_piece);
+}
+
 void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_program *out)
 {
 	ex_program_begin(ctx, p->graph, p->step, p->machine->ndev, out);
@@ -98,6 +138,8 @@ void ex_program_of_plan(struct ap_ctx *ctx, const struct ap_plan *p, struct ex_p
 			.b = m->b, .nstep = m->nstep, .step = m->step, .nback = m->nback, .back = m->back,
 			.bytes = m->cost.bytes,
 			.element_bytes = m->cost.element_bytes, .shares = m->shares};
+		if (m->sent)
+			take_pieces(ctx, out, &out->move[i]);
 	}
 	out->nparam = p->nparam;
 	out->param = AP_NEW_N(ctx->arena, struct ex_program_param, p->nparam);
@@ -187,11 +229,23 @@ static bool same_steps(const struct ap_reshard_step *a, int na, const struct ap_
 	return na == nb;
 }
 
+static bool same_pieces(const struct ap_piece *a, uint32_t na, const struct ap_piece *b, uint32_t nb, int rank)
+{
+	for (uint32_t i = 0; na == nb && i < na; i++)
+		if (a[i].from != b[i].from || a[i].to != b[i].to ||
+			memcmp(a[i].start, b[i].start, (size_t)rank * sizeof *a[i].start) != 0 ||
+			memcmp(a[i].extent, b[i].extent, (size_t)rank * sizeof *a[i].extent) != 0)
+			return false;
+	return na == nb;
+}
+
 static bool same_move(const struct ex_program_move *a, const struct ex_program_move *b)
 {
 	return a->node == b->node && a->operand == b->operand && ap_layout_equal(&a->a, &b->a) &&
 		ap_layout_equal(&a->b, &b->b) && a->bytes == b->bytes && a->shares == b->shares &&
-		(a->nstep == 0 || a->element_bytes == b->element_bytes) &&
+		(a->nstep == 0 || a->element_bytes == b->element_bytes) && a->sent == b->sent &&
+		same_pieces(a->piece, a->npiece, b->piece, b->npiece, a->a.rank) &&
+		same_pieces(a->back_piece, a->nback_piece, b->back_piece, b->nback_piece, a->a.rank) &&
 		same_steps(a->step, a->nstep, b->step, b->nstep) &&
 		same_steps(a->back, a->nback, b->back, b->nback);
 }

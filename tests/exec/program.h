@@ -5,6 +5,7 @@
 
 #include "oper.h"
 #include "plan/plan.h"
+#include "shard/pieces.h"
 
 /* ---- program*.c: a whole plan ------------------------------------------------------------------ */
 
@@ -16,6 +17,9 @@ struct ex_program_move {
 	const struct ap_reshard_step *step;
 	const struct ap_reshard_step *back; /* of the gradient where it does not come by the adjoints */
 	uint32_t shares; /* the redistribution whose copy is read, and that the gradient goes with; AP_NONE */
+	bool sent; /* to a stage with another number of devices: pieces instead of steps, and back */
+	uint32_t npiece, nback_piece;
+	const struct ap_piece *piece, *back_piece;
 	int64_t bytes; /* that are charged for, forward, one micro-batch */
 	int element_bytes; /* of what is sent forward */
 };
@@ -40,6 +44,22 @@ struct ex_program {
 	uint32_t nparam;
 	struct ex_program_param *param; /* ascending tensor */
 };
+
+/* The number of devices of a stage, and its first rank among those of all stages. */
+static inline int64_t ex_devices(const struct ex_program *p, int32_t stage)
+{
+	return p->graph->devices && stage > 0 ? p->graph->devices[stage].n
+		: p->graph->devices ? p->graph->devices[0].n : p->ndev;
+}
+
+static inline int64_t ex_first_rank(const struct ex_program *p, int32_t stage)
+{
+	int64_t first = 0;
+
+	for (int32_t s = 0; s < stage; s++)
+		first += ex_devices(p, s);
+	return first;
+}
 
 /* What graph and step alone say: types, extents of a micro-batch, which gradients come and go. The
  * graph leaves no operand out but the last ones. */

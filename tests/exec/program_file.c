@@ -94,18 +94,19 @@ static void read_strategies(struct ex_reader *r, const struct ap_jv *obj, const 
 }
 
 /* The first rank of a stage and its counterpart in the other. */
-static void read_pair(struct ex_reader *r, const struct ap_jv *obj, const struct ap_node *n, int64_t ndev,
-	struct ap_comm *c)
+static void read_pair(struct ex_reader *r, const struct ap_jv *obj, const struct ap_node *n,
+	const struct ex_program *p, struct ap_comm *c)
 {
 	int64_t from = ex_read_int(r, obj, "from_stage"), to = ex_read_int(r, obj, "to_stage");
-	int64_t low = from < to ? from : to, high = from < to ? to : from;
+	int32_t low = (int32_t)(from < to ? from : to), high = (int32_t)(from < to ? to : from);
+	int64_t first = ex_first_rank(p, low), distance = ex_first_rank(p, high) - first;
 	struct ap_axes pair;
 
-	ex_read_group(r, obj, low * ndev, (high - low + 1) * ndev, &pair);
+	ex_read_group(r, obj, first, distance + ex_devices(p, high), &pair);
 	c->from_stage = (int32_t)from;
 	c->to_stage = (int32_t)to;
 	if (ap_axes_size(&pair) != (low == high ? 1 : 2) ||
-		(low != high && pair.axis[0].stride != (high - low) * ndev))
+		(low != high && pair.axis[0].stride != distance))
 		ex_read_fault(r, "\"ranks\" are not those of the two stages");
 	if ((n->stage != from || n->peer != to) && (n->stage != to || n->peer != from))
 		ex_read_fault(r, "it sends between other stages");
@@ -116,13 +117,13 @@ static bool read_flag(struct ex_reader *r, const struct ap_jv *obj, const char *
 	return ap_jv_get(obj, key) && ap_jv_bool(ex_read(r, obj, key, AP_JBOOL));
 }
 
-static int64_t first_rank(const struct ap_node *n, int64_t ndev)
+static int64_t first_rank(const struct ap_node *n, const struct ex_program *p)
 {
-	return n->stage > 0 ? n->stage * ndev : 0;
+	return ex_first_rank(p, n->stage);
 }
 
 static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
-	const struct ap_node *n, int64_t ndev)
+	const struct ap_node *n, const struct ex_program *p)
 {
 	static const char *const phases[] = {"forward", "backward", "gradient", "optimizer",
 		"recompute", NULL};
@@ -144,9 +145,9 @@ static struct ap_comm read_comm(struct ex_reader *r, const struct ap_jv *obj, co
 	c.each = read_flag(r, obj, "each_micro_batch");
 	c.part = read_flag(r, obj, "part");
 	if (c.kind == AP_COLL_SEND)
-		read_pair(r, obj, n, ndev, &c);
+		read_pair(r, obj, n, p, &c);
 	else
-		ex_read_group(r, obj, first_rank(n, ndev), ndev, &c.axes);
+		ex_read_group(r, obj, first_rank(n, p), ex_devices(p, n->stage), &c.axes);
 	if (i < 0 || i >= (of_result ? n->bound.nout : n->bound.nin))
 		ex_read_fault(r, "a collective of no tensor");
 	else if (strcmp(ex_read_str(r, obj, "tensor"),
@@ -197,7 +198,7 @@ static void check_halo(struct ex_reader *r, const struct ap_jv *obj, const struc
 }
 
 static void read_comms(struct ex_reader *r, const struct ap_jv *obj, const struct ap_graph *g,
-	const struct ap_node *n, int64_t ndev, struct ex_oper *o)
+	const struct ap_node *n, const struct ex_program *p, struct ex_oper *o)
 {
 	const struct ap_jv *list = ex_read(r, obj, "communications", AP_JARRAY), *v = ex_first(list);
 	struct ap_comm *c = AP_NEW_N(r->ctx->arena, struct ap_comm, list ? ap_jv_count(list) : 0);
@@ -206,7 +207,7 @@ static void read_comms(struct ex_reader *r, const struct ap_jv *obj, const struc
 	o->comm = c;
 	o->narrow = narrow;
 	for (o->ncomm = 0; v && !r->why; v = ap_jv_next(v)) {
-		c[o->ncomm] = read_comm(r, v, g, n, ndev);
+		c[o->ncomm] = read_comm(r, v, g, n, p);
 		narrow[o->ncomm] = ap_jv_get(v, "sent_as") != NULL;
 		if (!r->why && c[o->ncomm].kind == AP_COLL_NEIGHBOREXCHANGE)
 			check_halo(r, v, &c[o->ncomm], o);
@@ -227,13 +228,13 @@ static void read_operator(struct ex_reader *r, const struct ap_jv *obj, struct e
 		ex_read_fault(r, "another operator is in its place");
 	read_names(r, obj, "inputs", g, n->in, o->nin);
 	read_names(r, obj, "outputs", g, n->out, o->nout);
-	ex_read_matrix(r, obj, p->ndev, &m);
+	ex_read_matrix(r, obj, ex_devices(p, n->stage), &m);
 	if (r->why)
 		return;
 	o->in = read_layouts(r, obj, true, &m, o->in_shape, o->nin);
 	o->out = read_layouts(r, obj, false, &m, o->out_shape, o->nout);
-	read_strategies(r, obj, n, o, &p->step, p->ndev);
-	read_comms(r, obj, g, n, p->ndev, o);
+	read_strategies(r, obj, n, o, &p->step, ex_devices(p, n->stage));
+	read_comms(r, obj, g, n, p, o);
 	o->in_8_bits = ap_jv_get(obj, "in_8_bits") != NULL;
 }
 
@@ -291,6 +292,38 @@ static ap_id node_of(struct ex_reader *r, const struct ap_graph *g, const char *
 	return 0;
 }
 
+static const struct ap_piece *read_pieces(struct ex_reader *r, const struct ap_jv *obj, const char *key,
+	int64_t from, int64_t to, int rank, uint32_t *n)
+{
+	const struct ap_jv *list = ex_read(r, obj, key, AP_JARRAY);
+	struct ap_piece *piece = AP_NEW_N(r->ctx->arena, struct ap_piece, list ? ap_jv_count(list) : 0);
+
+	*n = 0;
+	for (const struct ap_jv *v = ex_first(list); v && !r->why; v = ap_jv_next(v)) {
+		struct ap_piece *x = &piece[(*n)++];
+
+		x->from = ex_read_int(r, v, "from_rank") - from;
+		x->to = ex_read_int(r, v, "to_rank") - to;
+		if (ex_read_ints(r, ex_read(r, v, "start", AP_JARRAY), x->start, AP_MAX_RANK) != rank ||
+			ex_read_ints(r, ex_read(r, v, "size", AP_JARRAY), x->extent, AP_MAX_RANK) != rank)
+			ex_read_fault(r, "a piece of another rank");
+	}
+	return piece;
+}
+
+static void read_all_pieces(struct ex_reader *r, const struct ap_jv *obj, const struct ex_program *p,
+	const struct ap_node *n, struct ex_program_move *m)
+{
+	int64_t from = ex_first_rank(p, n->peer), to = ex_first_rank(p, n->stage);
+
+	if (ex_read_int(r, obj, "from_stage") != n->peer || ex_read_int(r, obj, "to_stage") != n->stage)
+		ex_read_fault(r, "it is sent between other stages");
+	m->sent = true;
+	m->piece = read_pieces(r, obj, "sends", from, to, m->a.rank, &m->npiece);
+	if (ap_jv_get(obj, "back_sends"))
+		m->back_piece = read_pieces(r, obj, "back_sends", to, from, m->a.rank, &m->nback_piece);
+}
+
 static struct ex_program_move read_move(struct ex_reader *r, const struct ap_jv *obj,
 	const struct ex_program *p)
 {
@@ -319,6 +352,8 @@ static struct ex_program_move read_move(struct ex_reader *r, const struct ap_jv 
 	m.step = read_steps(r, obj, "steps", m.element_bytes, &m.nstep);
 	if (ap_jv_get(obj, "back_steps"))
 		m.back = read_steps(r, obj, "back_steps", ap_dtype_bytes(t->shape.dtype), &m.nback);
+	if (ap_jv_get(obj, "from_stage"))
+		read_all_pieces(r, obj, p, n, &m);
 	m.shares = ap_jv_get(obj, "shares") ? (uint32_t)ex_read_int(r, obj, "shares") : AP_NONE;
 	m.bytes = ex_read_int(r, obj, "bytes");
 	return m;
@@ -353,7 +388,7 @@ static struct ap_axes check_use(struct ex_reader *r, const struct ex_program *p,
 			ex_read_fault(r, "gradient_groups has too few entries");
 			break;
 		}
-		ex_read_group(r, *v, first, p->ndev, &axes);
+		ex_read_group(r, *v, first, ex_devices(p, p->graph->node[use->node].stage), &axes);
 		if (!ap_axes_equal(&axes, &c->axes) || ex_read_int(r, *v, "operand") != c->operand ||
 			strcmp(ex_read_str(r, *v, "kind"), ap_coll_name(c->kind)) != 0 ||
 			strcmp(ex_read_str(r, *v, "operator"), p->graph->node[use->node].name) != 0)
@@ -370,7 +405,8 @@ static struct ap_axes check_gradient(struct ex_reader *r, const struct ex_progra
 	const struct ap_tensor *t, const struct ap_jv *obj, int64_t first)
 {
 	const struct ap_jv *list = ex_read(r, obj, "gradient_groups", AP_JARRAY), *v = ex_first(list);
-	struct ap_axes said = group_or_none(r, obj, "gradient_group", first, p->ndev), owner, any;
+	struct ap_axes said = group_or_none(r, obj, "gradient_group", first,
+		ex_devices(p, p->graph->node[t->owner.node].stage)), owner, any;
 
 	owner = any = check_use(r, p, &t->owner, first, &v);
 	for (uint32_t u = 0; u < t->nuse && !r->why; u++)
@@ -408,7 +444,8 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 	struct ex_program_param *out)
 {
 	const struct ap_tensor *t = &p->graph->tensor[out->tensor];
-	int64_t shape[AP_MAX_RANK], first = first_rank(&p->graph->node[t->owner.node], p->ndev);
+	int64_t shape[AP_MAX_RANK], first = first_rank(&p->graph->node[t->owner.node], p);
+	int64_t ndev = ex_devices(p, p->graph->node[t->owner.node].stage);
 	struct ap_axes dealt;
 	struct ex_matrix m;
 
@@ -416,7 +453,7 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 	if (strcmp(ex_read_str(r, obj, "name"), t->name) != 0 ||
 		strcmp(ex_read_str(r, obj, "dtype"), ap_dtype_name(t->shape.dtype)) != 0)
 		ex_read_fault(r, "another parameter is in its place");
-	ex_read_matrix(r, obj, p->ndev, &m);
+	ex_read_matrix(r, obj, ndev, &m);
 	ex_read_map(r, ex_read(r, obj, "tensor_map", AP_JARRAY), &m, t->shape.rank, &out->layout);
 	ex_read_slice(r, ex_read(r, obj, "slice_shape", AP_JARRAY), &t->shape, &out->layout);
 	if (ex_read_ints(r, ex_read(r, obj, "tensor_shape", AP_JARRAY), shape, AP_MAX_RANK) !=
@@ -424,13 +461,13 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 		ex_read_fault(r, "tensor_shape");
 	if (r->why)
 		return;
-	if (!ex_shard_of(&t->shape, &out->layout, p->ndev,
+	if (!ex_shard_of(&t->shape, &out->layout, ndev,
 		    ex_read_int(r, obj, "opt_weight_shard_step"),
 		    ex_read_int(r, obj, "opt_weight_shard_size"), &out->shard))
 		ex_read_fault(r, "opt_weight_shard_step and _size mean no shard");
 	if (ex_read_int(r, obj, "optimizer_shards") != out->shard.shards)
 		ex_read_fault(r, "optimizer_shards");
-	dealt = group_or_none(r, obj, "optimizer_group", first, p->ndev);
+	dealt = group_or_none(r, obj, "optimizer_group", first, ndev);
 	if (!ap_axes_equal(&dealt, &out->shard.group))
 		ex_read_fault(r, "optimizer_group");
 	out->gradient = check_gradient(r, p, t, obj, first);
@@ -466,6 +503,20 @@ static void read_moves(struct ex_reader *r, const struct ap_jv *root, struct ex_
 	}
 }
 
+/* Those of the graph's stages; returns the most. */
+static int64_t read_devices(struct ex_reader *r, const struct ap_jv *pipe, const struct ap_graph *g)
+{
+	int64_t of[EX_MAX_DEV], most = 0;
+	int n = ex_read_ints(r, ex_read(r, pipe, "stage_devices", AP_JARRAY), of, EX_MAX_DEV);
+
+	for (int s = 0; s < n; s++) {
+		if (of[s] != g->devices[s].n)
+			ex_read_fault(r, "stage %d has other devices", s);
+		most = of[s] > most ? of[s] : most;
+	}
+	return most;
+}
+
 const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
 	const struct ap_graph *g, const struct ap_step *step, struct ex_program *out)
 {
@@ -479,8 +530,10 @@ const char *ex_program_of_file(struct ap_ctx *ctx, const char *text, size_t len,
 	root = ap_json_root(r.doc);
 	pipe = ap_jv_get(root, "pipeline");
 	ndev = ex_read_int(&r, ex_read(&r, root, "machine", AP_JOBJECT), "devices");
-	if (pipe && ap_jv_type(pipe) == AP_JOBJECT)
+	if (pipe && ap_jv_type(pipe) == AP_JOBJECT && !g->devices)
 		ndev = ex_read_int(&r, pipe, "devices_per_stage");
+	if (g->devices)
+		ndev = read_devices(&r, pipe, g);
 	if (ap_saved_of_plan(ctx, r.doc, &saved) != AP_OK || saved.nop != g->nnode)
 		ex_read_fault(&r, "ap_saved_of_plan() does not accept it");
 	if (ndev < 1 || ndev > EX_MAX_DEV)

@@ -166,6 +166,7 @@ static void draw(uint64_t *rng, int64_t ndim, const int64_t *shape, struct param
 	q->p.nshard_axis = (uint32_t)ngroup;
 	q->p.shard_axis = q->axis;
 	q->p.stage = ex_below(rng, 3) ? 0 : 1;
+	q->p.first_rank = q->p.stage * ndev_of(q);
 }
 
 START_TEST(checkpoints_arrive)

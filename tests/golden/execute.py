@@ -130,6 +130,16 @@ CASES = [  # graph, devices, options
     ("deep", 8, ["--hybrid", "dp=2,tp=2,sp=1,pp=2,mbn=3", *GENERIC]),
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=1,2,1,1"]),
     ("deep", 3, ["--hybrid", "layers=0,3,2,pp=3,mbn=3", *GENERIC, *DEAL]),
+    # stages of unequal numbers of devices: by degrees, cut freely, with segments, in a V, with weights sent and dealt
+    ("deep", 8, ["--hybrid", "tp=2,mbn=3", "--stage-devices", "2,2,4", *GENERIC]),
+    ("deep", 7, ["--hybrid", "mbn=3", "--stage-devices", "2,1,4", *GENERIC, *DEAL]),
+    ("flash", 6, ["--hybrid", "tp=2,sp=1,mbn=3", "--stage-devices", "4,2", *GENERIC, "--recompute", "full"]),
+    ("deep", 12, ["--stage-devices", "2,4,6", "--micro-batches", "3", *GENERIC]),
+    ("gpt", 9, ["--stage-devices", "1,6,2", "--micro-batches", "3", *GENERIC, *DEAL, "--optimizer-level", "level2"]),
+    ("deep", 6, ["--stage-devices", "2,4", "--micro-batches", "3", "--pipeline-scheduler", "zero_bubble_v", *GENERIC]),
+    ("deep", 6, ["--hybrid", "vpp=2,mbn=3,layers=2,1,1,1", "--stage-devices", "2,4", "--pipeline-interleave", *GENERIC]),
+    ("mlp_tied", 6, ["--stage-devices", "4,2", "--micro-batches", "3", *GENERIC]),
+    ("expert", 8, ["--stage-devices", "6,2", "--micro-batches", "2", *GENERIC]),
     ("deep", 4, ["--hybrid", "dp=2,pp=2,vpp=2,mbn=3,layers=0,3,2,0", *GENERIC]),
     ("deep", 4, ["--hybrid", "tp=2,pp=2,offset=1,0,mbn=4", "--recompute", "full"]),
     # a V of 0, 3, 1 and 1 layers, of which some recompute
@@ -224,7 +234,7 @@ class Execute(unittest.TestCase):
     def plan(self, name, devices, options):
         subprocess.run([PROGRAM, "search", self.path(name), "--device-num", str(devices), "--chip",
                         self.path("chip"), "-q", "--no-hccl-rules", "--plan-out", self.path("plan"),
-                        "-o", os.devnull, *options], check=True)
+                        *([] if "--stage-devices" in options else ["-o", os.devnull]), *options], check=True)
         with open(self.path("plan"), encoding="utf-8") as file:
             return json.load(file)
 

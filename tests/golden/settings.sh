@@ -39,6 +39,10 @@ claims() {
 
 # Every file that a run may write, but that of the tested setting; less where files hold figures.
 outputs() { # COMMAND FULL
+  if [ "$setting" = stage_devices ]; then # whose plans no checkpoint holds
+    echo --plan-out=plan.json --stage-config-out=stages.json
+    return
+  fi
   [ "$1" = evaluate ] || set -- "$@" strategy_ckpt_save_file=net.ckpt
   [ "$1 $2" != 'search yes' ] || set -- "$@" problem_out=problem.json
   [ "$2" = no ] || set -- "$@" trace_out=trace.json dot_out=net.dot

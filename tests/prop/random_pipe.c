@@ -160,36 +160,77 @@ static int32_t random_segments(struct trial *t, const struct ap_scheduler *s)
 	return s->least_segments + (int32_t)below(t, (uint64_t)(most - s->least_segments + 1));
 }
 
-static bool pipe_of(struct trial *t, const struct ap_scheduler *s)
+/* Deals the devices to stages, at least one each; false, and nothing is changed: to all as many. */
+static bool divide(struct trial *t, int32_t nstage)
 {
-	int32_t nstage = 1 + (int32_t)below(t, 4), nsegment = random_segments(t, s);
+	struct ap_stage_devices *of = AP_NEW_N(t->f.ctx.arena, struct ap_stage_devices, nstage);
+	uint32_t *n = AP_NEW_N(t->f.ctx.arena, uint32_t, nstage), left = t->f.machine->ndev;
+	struct ap_graph *g = ap_arena_memdup(t->f.ctx.arena, t->f.graph, sizeof *g);
+	const struct ap_machine *m;
+
+	for (int32_t s = 0; s < nstage; s++)
+		n[s] = 1;
+	for (left -= (uint32_t)nstage; left > 0; left--)
+		n[below(t, (uint64_t)nstage)]++;
+	ap_machine_divided(&t->f.ctx, t->f.machine, (uint32_t)nstage, n, &m);
+	if (!m->part)
+		return false;
+	for (int32_t s = 0; s < nstage; s++)
+		of[s] = (struct ap_stage_devices){n[s], (int32_t)m->part[s].like};
+	g->devices = of;
+	t->f.graph = g;
+	t->f.machine = m;
+	return true;
+}
+
+static bool pipe_of(struct trial *t, const struct ap_scheduler *s, bool unequal)
+{
+	int32_t nstage = 1 + unequal + (int32_t)below(t, unequal ? 3 : 4), nsegment = random_segments(t, s);
 	int64_t nmicro = micro_batches(t, 1 + (int64_t)below(t, 8));
 	struct ap_pipe *pipe = AP_NEW(t->f.ctx.arena, struct ap_pipe);
 
-	if (t->f.machine->ndev % (uint32_t)nstage != 0 || s->refuses(nstage, nsegment, nmicro) ||
+	if (unequal ? t->f.machine->ndev < (uint32_t)nstage : t->f.machine->ndev % (uint32_t)nstage != 0)
+		return false;
+	if (s->refuses(nstage, nsegment, nmicro) ||
 		(uint32_t)(nstage * nsegment) > t->f.graph->nnode)
+		return false;
+	if (unequal && !divide(t, nstage))
 		return false;
 	ap_schedule_pipe(&t->f.ctx, s, nstage, nsegment, nmicro, pipe);
 	t->f.step.pipe = pipe;
 	t->f.step.micro_batches = nmicro;
-	ap_machine_staged(&t->f.ctx, t->f.machine, (uint32_t)nstage, &t->f.machine);
+	if (!unequal)
+		ap_machine_staged(&t->f.ctx, t->f.machine, (uint32_t)nstage, &t->f.machine);
 	stage_graph(t, pipe);
 	t->space = AP_NEW_N(t->f.ctx.arena, struct ap_space, t->f.graph->nnode);
 	for (ap_id i = 0; i < t->f.graph->nnode; i++)
-		ap_space_make(&t->f.ctx, &t->f.graph->node[i].bound, t->f.machine->ndev, &t->f.step,
-			&t->space[i]);
+		ap_space_make(&t->f.ctx, &t->f.graph->node[i].bound,
+			ap_graph_devices(t->f.graph, i, t->f.machine->ndev), &t->f.step, &t->space[i]);
 	t->machine = ap_arena_printf(t->f.ctx.arena, "%s; %s of %d stages with %d segments, %" PRId64
 		" micro-batches%s", t->machine, s->name, nstage, nsegment, nmicro,
 		s->beside ? ", passes as one" : "");
+	for (int32_t k = 0; unequal && k < nstage; k++)
+		t->machine = ap_arena_printf(t->f.ctx.arena, "%s%s%" PRId64, t->machine,
+			k > 0 ? "/" : ", devices ", t->f.graph->devices[k].n);
 	return true;
 }
 
 bool random_pipe(struct trial *t)
 {
-	return pipe_of(t, random_scheduler(t));
+	return pipe_of(t, random_scheduler(t), false);
+}
+
+bool random_pipe_unequal(struct trial *t)
+{
+	t->f.step.shard_size = -1; /* such stages have no groups of another size */
+	t->f.step.executor = AP_EXECUTOR_GENERIC; /* no other is told of them */
+	for (int tries = 0; tries < 8; tries++)
+		if (pipe_of(t, random_scheduler(t), true))
+			return true;
+	return false;
 }
 
 bool random_pipe_beside(struct trial *t)
 {
-	return pipe_of(t, ap_scheduler_beside(ap_scheduler_find("interleaved")));
+	return pipe_of(t, ap_scheduler_beside(ap_scheduler_find("interleaved")), false);
 }

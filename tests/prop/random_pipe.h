@@ -21,6 +21,9 @@ void random_fusion(struct trial *t);
 /* False where the graph or the machine is too small: nothing is changed then. */
 bool random_pipe(struct trial *t);
 
+/* Of stages with unequal numbers of devices. */
+bool random_pipe_unequal(struct trial *t);
+
 /* Of stages that run forward and backward passes as one. */
 bool random_pipe_beside(struct trial *t);
 

@@ -109,6 +109,17 @@ static void paths_are_bounds(struct trial *t)
 	hold_paths(t);
 }
 
+/* Where what a stage sends is put together of pieces for another number of devices. */
+static void paths_of_unequal_stages(struct trial *t)
+{
+	random_layers(t);
+	random_recompute(t);
+	random_fusion(t);
+	random_slowdown(t);
+	if (random_pipe_unequal(t))
+		hold_paths(t);
+}
+
 /* Where a forward and a backward pass run as one, and tokens on their way to experts beside the other. */
 static void paths_of_passes_beside(struct trial *t)
 {
@@ -202,19 +213,13 @@ static double shortest_s(struct trial *t, int64_t capacity)
 	return best_s;
 }
 
-/* No plan is faster than the bound of a search; the search finds the fastest, or what its checkpoint is
- * completed to, or nearly. */
-static void searches_are_bounded(struct trial *t)
+static void hold_search(struct trial *t)
 {
 	int64_t capacity = NO_MEMORY_LIMIT;
 	const int32_t *const *counts;
 	struct ap_plan p;
 	double best_s;
 
-	random_layers(t);
-	random_fusion(t);
-	if (t->seed % 3 == 0)
-		(void)trial_staged(t, 2, 1 + (uint32_t)(t->seed / 3 % 2));
 	counts = t->seed % 2 ? trial_counts(t) : NULL;
 	if (counts) {
 		trial_plan(t, counts, &p);
@@ -237,6 +242,25 @@ static void searches_are_bounded(struct trial *t)
 	found.near += p.prediction.step_time_s <= best_s * 1.01;
 }
 
+/* No plan is faster than the bound of a search; the search finds the fastest, or what its checkpoint is
+ * completed to, or nearly. */
+static void searches_are_bounded(struct trial *t)
+{
+	random_layers(t);
+	random_fusion(t);
+	if (t->seed % 3 == 0)
+		(void)trial_staged(t, 2, 1 + (uint32_t)(t->seed / 3 % 2));
+	hold_search(t);
+}
+
+static void searches_of_unequal_stages(struct trial *t)
+{
+	random_layers(t);
+	random_fusion(t);
+	if (random_pipe_unequal(t))
+		hold_search(t);
+}
+
 START_TEST(no_plan_is_faster_than_the_bound)
 {
 	found.cases = found.least = found.near = 0;
@@ -245,6 +269,16 @@ START_TEST(no_plan_is_faster_than_the_bound)
 		found.cases, found.least, found.near);
 	ck_assert(found.cases < 100 || (found.least >= found.cases - found.cases / 100 &&
 		found.near >= found.cases - found.cases / 200));
+}
+END_TEST
+
+START_TEST(no_plan_of_unequal_stages_is_faster_than_the_bound)
+{
+	found.cases = found.least = found.near = 0;
+	trial_each(400, 5, 8, searches_of_unequal_stages);
+	printf("%" PRIu64 " searches: %" PRIu64 " found the fastest plan, %" PRIu64 " one within 1 %%\n",
+		found.cases, found.least, found.near);
+	ck_assert(found.cases < 100 || found.near >= found.cases - found.cases / 50);
 }
 END_TEST
 
@@ -316,5 +350,11 @@ END_TEST
 START_TEST(paths_are_lower_bounds_by_measured_links)
 {
 	trial_each(500, 12, 16, paths_of_measured_links);
+}
+END_TEST
+
+START_TEST(paths_of_unequal_stages_are_lower_bounds)
+{
+	trial_each(500, 12, 16, paths_of_unequal_stages);
 }
 END_TEST

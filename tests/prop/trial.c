@@ -318,11 +318,12 @@ static bool agrees(struct trial *t, const int32_t *const *counts, ap_id i, const
 	const struct ap_graph *g = t->f.graph;
 	struct ap_placement own, other;
 
-	ap_placement_make(&g->node[i].bound, count, t->f.machine->ndev, &own);
+	ap_placement_make(&g->node[i].bound, count, ap_graph_devices(g, i, t->f.machine->ndev), &own);
 	if (!same_parameters(t, i, &own, i, &own))
 		return false;
 	for (ap_id j = 0; j < i; j++) {
-		ap_placement_make(&g->node[j].bound, counts[j], t->f.machine->ndev, &other);
+		ap_placement_make(&g->node[j].bound, counts[j], ap_graph_devices(g, j, t->f.machine->ndev),
+			&other);
 		if (!same_parameters(t, i, &own, j, &other) || !same_strategy(t, i, &own, j, &other))
 			return false;
 	}

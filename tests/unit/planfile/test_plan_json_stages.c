@@ -227,9 +227,9 @@ START_TEST(a_plan_and_its_merged_checkpoint_are_equal)
 END_TEST
 
 static const struct ap_plan_stage stages[] = {
-	{0, 3, 2, {.weights = 1 << 20, .gathered = 1 << 20, .total = 2 << 20}, 1 << 20, 0.001, 0.002,
+	{0, 4, 3, 2, {.weights = 1 << 20, .gathered = 1 << 20, .total = 2 << 20}, 1 << 20, 0.001, 0.002,
 		0.003},
-	{4, 3, 1, {.weights = 1 << 20, .recompute = 3 << 20, .total = 4 << 20}, 3 << 20, 0.0015, 0.0025,
+	{4, 4, 3, 1, {.weights = 1 << 20, .recompute = 3 << 20, .total = 4 << 20}, 3 << 20, 0.0015, 0.0025,
 		0.0005},
 };
 

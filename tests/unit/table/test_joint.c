@@ -29,6 +29,9 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, strided, true),
 	FIELD(ap_task, stage, true),
 	FIELD(ap_task, peer, true),
+	FIELD(ap_task, block, true),
+	FIELD(ap_task, across, true),
+	FIELD(ap_task, received, false), /* follows from the row */
 	FIELD(ap_task, in_flight, true),
 	FIELD(ap_task, weight_share, false), /* of the simulation */
 	FIELD(ap_task, waits, true),
@@ -322,6 +325,10 @@ static void note_flow(void *user, const struct ap_joint *j)
 	want.sharers = j->flow.sharers;
 	want.sets = j->flow.sets;
 	want.in_flight = j->flow.in_flight;
+	want.block = j->flow.block;
+	want.sent = j->flow.sent;
+	want.from_stage = j->flow.from_stage;
+	want.to_stage = j->flow.to_stage;
 	memcpy(want.size, j->flow.size, sizeof want.size);
 	ck_assert_mem_eq(&want, &j->flow, sizeof want);
 }
