@@ -509,6 +509,38 @@ static void hold_old(struct ap_ctx *ctx, struct ap_decided *all, bool cuts, stru
 	all->decision = d;
 }
 
+/* Takes a plan of stages with unequal numbers of devices, if one is faster and all that is to be written can
+ * hold it. */
+static void take_unequal(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,
+	struct ap_settings *out, unsigned *use)
+{
+	static const enum ap_setting_id equal_alone[] = {AP_SET_strategy_ckpt_save_file, AP_SET_bundle,
+		AP_SET_group_ckpt_save_file};
+	const struct ap_decision *d = &all->decision[all->taken];
+	const struct ap_settings *set = &all->set[all->taken];
+	struct ap_plan_unequal *u = &told->unequal;
+	struct ap_decision_point point;
+
+	if (!ap_unequal_look(ctx, d, set, &all->src[all->taken],
+		told->cuts_s > 0 ? told->cuts_s : told->step_s, u, &point))
+		return;
+	for (size_t i = 0; i < AP_COUNT(equal_alone); i++)
+		if (ap_setting_given(set, equal_alone[i])) {
+			u->not_taken = ap_arena_printf(ctx->arena,
+				"%s is made for stages of equal numbers of devices",
+				ap_setting_said(ctx, set, equal_alone[i]));
+			return;
+		}
+	u->taken = true;
+	*use = AP_FOR_evaluate;
+	ap_points_settings(ctx, set, &d->space, &point, out);
+	told->decided = u->plan;
+	told->step_s = u->plan_s;
+	told->cuts_s = 0;
+	told->bound_s = fmin(told->bound_s, u->bound_s);
+	told->least_hybrid_s = fmin(told->least_hybrid_s, u->bound_s);
+}
+
 struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, struct ap_decided *all, bool cuts,
 	struct ap_settings *out, unsigned *use)
 {
@@ -530,6 +562,10 @@ struct ap_plan_joint *ap_decided_take(struct ap_ctx *ctx, struct ap_decided *all
 		told->cuts_s = cuts_s;
 		told->decided = ap_points_words(ctx, &decision->space, &decision->trial[trial].point);
 	}
+	if (set->unequal_stages && all->kept && !all->kept->left)
+		told->unequal = (struct ap_plan_unequal){.asked = true, .why = "the old plan is kept"};
+	else if (set->unequal_stages)
+		take_unequal(ctx, all, told, out, use);
 	return told;
 }
 
@@ -715,7 +751,7 @@ void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const s
 	double peak = d->chip->peak_flops[AP_UNIT_CUBE][type] * (double)plan->machine->total;
 	int passes = all->set[all->taken].run_phase == AP_RUN_INFERENCE ? 1 : 3; /* a backward pass is two */
 
-	if (!(told->cuts_s > 0))
+	if (!(told->cuts_s > 0) && !told->unequal.taken)
 		told->ranks = rank_order(ctx, &d->trial[d->best].point, plan->machine);
 	if (peak > 0 && work.trained == in->loaded->parameters && plan->prediction.step_time_s > 0)
 		told->mfu = passes * work.products_flop / peak / plan->prediction.step_time_s;
@@ -723,8 +759,6 @@ void ap_decided_finish(struct ap_ctx *ctx, const struct ap_decided *all, const s
 	if (all->kept)
 		ap_old_decision_finish(ctx, all->old, all->kept, plan);
 	look_beyond(ctx, all, plan->prediction.step_time_s, &told->free);
-	if (all->set[all->taken].unequal_stages)
-		ap_unequal_look(ctx, d, plan->prediction.step_time_s, &told->unequal);
 }
 
 void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, struct ap_plan_joint *told,
@@ -742,7 +776,7 @@ void ap_decided_shortlist(struct ap_ctx *ctx, const struct ap_decided *all, stru
 		const struct ap_decision_trial *t = &j->trial[at[k]];
 		struct ap_settings *o;
 
-		if (!(told->cuts_s > 0) && at[k] == j->best)
+		if (!(told->cuts_s > 0) && !told->unequal.taken && at[k] == j->best)
 			continue; /* the run's */
 		o = AP_NEW(ctx->arena, struct ap_settings);
 		ap_points_settings(ctx, set, &j->space, &t->point, o);

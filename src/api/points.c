@@ -479,7 +479,12 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 	if (p->shard)
 		ap_points_give(ctx, out, AP_SET_optimizer_weight_shard_size, NUMBER(ctx, p->shard));
 	ap_str_init(&h, ctx->arena);
-	ap_str_addf(&h, "dp=%" PRId64 ",tp=%" PRId64, p->dp, p->tp);
+	ap_setting_unset(out, AP_SET_stage_devices);
+	if (p->devices)
+		ap_points_give(ctx, out, AP_SET_stage_devices, p->devices);
+	else
+		ap_str_addf(&h, "dp=%" PRId64 ",", p->dp);
+	ap_str_addf(&h, "tp=%" PRId64, p->tp);
 	if (p->cp > 1)
 		ap_str_addf(&h, ",cp=%" PRId64, p->cp);
 	if (p->ep > 1)
@@ -492,7 +497,7 @@ void ap_points_settings(struct ap_ctx *ctx, const struct ap_settings *set,
 		ap_str_addf(&h, ",vpp=%" PRId64, p->vpp);
 	if (p->sp)
 		ap_str_add(&h, ",sp=1");
-	if (p->mbs)
+	if (p->mbs && !p->devices)
 		ap_str_addf(&h, ",mbs=%" PRId64, p->mbs);
 	ap_str_add(&h, s->rest);
 	if (p->pp > 1 && (p->layers || s->parts))
@@ -620,7 +625,13 @@ const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *
 	struct ap_str s;
 
 	ap_str_init(&s, ctx->arena);
-	ap_str_addf(&s, "dp=%" PRId64 " tp=%" PRId64, p->dp, p->tp);
+	if (p->devices) {
+		ap_str_add(&s, "devices=");
+		ap_str_add_folded(&s, p->devices);
+	} else {
+		ap_str_addf(&s, "dp=%" PRId64, p->dp);
+	}
+	ap_str_addf(&s, " tp=%" PRId64, p->tp);
 	if (p->cp > 1)
 		ap_str_addf(&s, " cp=%" PRId64, p->cp);
 	if (p->ep > 1)
@@ -632,7 +643,7 @@ const char *ap_points_words(struct ap_ctx *ctx, const struct ap_decision_space *
 		ap_str_addf(&s, " v=%" PRId64, p->vpp);
 	if (p->sp)
 		ap_str_add(&s, " sp=1");
-	if (p->mbs)
+	if (p->mbs && !p->devices)
 		ap_str_addf(&s, " mbs=%" PRId64, p->mbs);
 	ap_str_addf(&s, " micro-batches=%" PRId64, p->micro_batches);
 	if (p->pp > 1)

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "api/layer_problem.h"
+#include "api/points.h"
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "base/workers.h"
@@ -107,12 +109,21 @@ static bool is_unequal(const struct ap_partition *p, const struct ap_partition_p
 	return false;
 }
 
+enum { MOST_PRICED = 8 };
+
+struct candidate { /* to be priced whole */
+	double by_layers_s;
+	struct ap_decision_point point;
+};
+
 struct looking {
 	const struct ap_decision *d;
 	const struct blocks *blocks;
 	struct ap_arena *to; /* of texts */
 	double best_s; /* of stages of any numbers, equal ones as well */
 	uint64_t work;
+	uint32_t ncandidate;
+	struct candidate candidate[MOST_PRICED]; /* the fastest by their layers */
 	struct ap_plan_unequal *out;
 };
 
@@ -150,6 +161,118 @@ static void look_at_equal(struct looking *x, struct ap_ctx *ctx, int32_t nstage)
 		x->out->equal_s = choice.cost;
 }
 
+/* Can one plan have stages of both: do they differ in dp alone? */
+static bool is_beside(const struct ap_decision_point *a, const struct ap_decision_point *b)
+{
+	return a->tp == b->tp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->sp == b->sp &&
+		a->shard == b->shard && a->regathers == b->regathers;
+}
+
+static const char *list_text(struct ap_arena *arena, const char *key, const int64_t *n, int32_t count)
+{
+	struct ap_str s;
+
+	ap_str_init(&s, arena);
+	ap_str_add(&s, key);
+	for (int32_t i = 0; i < count; i++)
+		ap_str_addf(&s, "%s%" PRId64, i ? "," : "", n[i]);
+	return s.s;
+}
+
+/* The point of a plan by layers whose stages have all devices; false if they leave some. */
+static bool make_point(const struct looking *x, struct ap_ctx *ctx, const struct ap_decision_point *degrees,
+	const struct ap_partition *p, const struct ap_partition_plan *plan, struct ap_decision_point *out)
+{
+	int32_t parts = p->nstage * p->nsegment;
+	int64_t *n = AP_NEW_N(ctx->arena, int64_t, parts), sum = 0;
+	struct ap_decision_point point = *degrees;
+
+	for (int32_t s = 0; s < p->nstage; s++)
+		sum += n[s] = p->degree[plan->degree[s]].devices;
+	if (sum != x->d->space.devices)
+		return false;
+	point.pp = p->nstage;
+	point.vpp = p->nsegment;
+	point.scheduler = x->blocks->best->scheduler;
+	point.kind = 0; /* layers and kinds are as is said */
+	point.devices = list_text(x->to, "", n, p->nstage);
+	ap_layer_problem_say(ctx, &(struct ap_layer_problem){.p = *p}, plan, &point);
+	for (int32_t i = 0; i < parts; i++) {
+		int32_t q = ap_schedule_part(p->scheduler, p->nstage, i % p->nstage, i / p->nstage);
+
+		n[i] = plan->first[q + 1] - plan->first[q];
+	}
+	point.layers = list_text(x->to, "layers=", n, parts);
+	point.recompute = ap_arena_strdup(x->to, point.recompute);
+	*out = point;
+	return true;
+}
+
+/* Keeps a candidate that is among the fastest; of equals those of before. */
+static void keep(struct looking *x, const struct candidate *c)
+{
+	uint32_t at = x->ncandidate;
+
+	while (at > 0 && c->by_layers_s < x->candidate[at - 1].by_layers_s)
+		at--;
+	if (at == MOST_PRICED)
+		return;
+	x->ncandidate += x->ncandidate < MOST_PRICED;
+	for (uint32_t i = x->ncandidate; i-- > at + 1;)
+		x->candidate[i] = x->candidate[i - 1];
+	x->candidate[at] = *c;
+}
+
+/* The fastest by layers of those whose stages have these degrees but dp. */
+static void look_beside(struct looking *x, struct ap_ctx *ctx, int32_t nstage,
+	const struct ap_decision_point *degrees, double below_s)
+{
+	const struct ap_partition_budget budget = {.work = STAGES_WORK, .gap = GAP, .below = below_s};
+	const struct blocks *b = x->blocks;
+	struct ap_decision_point *point = AP_NEW_N(ctx->arena, struct ap_decision_point, b->point.n);
+	uint32_t *of = AP_NEW_N(ctx->arena, uint32_t, b->point.n);
+	struct ap_partition_choice choice;
+	struct ap_partition p;
+	struct candidate c;
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->point.n; i++)
+		if (is_beside(&b->point.v[i], degrees))
+			point[n++] = b->point.v[i];
+	if (x->work >= ALL_WORK || ap_ctx_stopped(ctx) || !make_problem(x, ctx, nstage, point, n, of, &p) ||
+		ap_partition_fault(&p))
+		return;
+	ap_partition_solve(ctx, &p, &budget, &choice);
+	x->work += choice.work;
+	c.by_layers_s = choice.cost;
+	if (choice.plan && is_unequal(&p, choice.plan) &&
+		make_point(x, ctx, degrees, &p, choice.plan, &c.point))
+		keep(x, &c);
+}
+
+/* Candidates of the degrees that a plan by layers has in any of its stages: its own stages in each of them,
+ * if they can be, and the fastest by layers. */
+static void look_beside_all(struct looking *x, struct ap_ctx *ctx, const uint32_t *of,
+	const struct ap_partition *p, const struct ap_partition_choice *choice, double below_s)
+{
+	const struct ap_decision_point *all = x->blocks->point.v;
+	const struct ap_partition_plan *plan = choice->plan;
+	struct candidate c = {.by_layers_s = choice->cost};
+
+	for (int32_t s = 0; s < p->nstage; s++) {
+		const struct ap_decision_point *own = &all[of[plan->degree[s]]];
+		bool seen = false;
+
+		for (int32_t t = 0; t < s; t++)
+			seen |= is_beside(own, &all[of[plan->degree[t]]]);
+		if (seen)
+			continue;
+		if (make_point(x, ctx, own, p, plan, &c.point))
+			keep(x, &c);
+		look_beside(x, ctx, p->nstage, own, below_s);
+	}
+}
+
 /* Bounds pipelines of so many stages, and looks for one that is faster than what is known. */
 static void look_at(struct looking *x, struct ap_ctx *ctx, int32_t nstage)
 {
@@ -175,15 +298,42 @@ static void look_at(struct looking *x, struct ap_ctx *ctx, int32_t nstage)
 			x->best_s = choice.cost;
 			x->out->step_s = choice.cost;
 			x->out->said = NULL;
-			if (is_unequal(&p, choice.plan))
+			if (is_unequal(&p, choice.plan)) {
 				x->out->said = ap_arena_strdup(x->to, say(ctx, b, of, &p, choice.plan));
+				look_beside_all(x, ctx, of, &p, &choice, budget.below);
+			}
 		}
 	}
 	x->out->bound_s = fmin(x->out->bound_s, bound_s);
 }
 
-void ap_unequal_look(struct ap_ctx *ctx, const struct ap_decision *d, double step_s,
-	struct ap_plan_unequal *out)
+/* Prices the candidates whole; true if one is faster than step_s. */
+static bool price(struct looking *x, struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, double step_s, struct ap_decision_point *point)
+{
+	const struct ap_trial_case c = {.set = set, .src = src, .space = &x->d->space,
+		.usable_bytes = x->d->usable_bytes};
+
+	for (uint32_t i = 0; i < x->ncandidate && !ap_ctx_stopped(ctx); i++) {
+		struct ap_decision_trial t = {.point = x->candidate[i].point};
+		struct ap_ctx own = ap_diag_apart(ctx);
+
+		own.arena = ap_arena_create_like(ctx->arena);
+		own.diag = ap_diag_create(own.arena, false);
+		ap_trial_price(&own, &c, &t, NULL);
+		ap_arena_destroy(own.arena);
+		if (t.verdict != AP_DECISION_FITS || (x->out->plan && t.step_s >= x->out->plan_s))
+			continue;
+		*point = x->candidate[i].point;
+		x->out->plan = ap_points_words(ctx, &x->d->space, point);
+		x->out->plan_s = t.step_s;
+	}
+	return x->out->plan && x->out->plan_s < step_s;
+}
+
+bool ap_unequal_look(struct ap_ctx *ctx, const struct ap_decision *d, const struct ap_settings *set,
+	const struct ap_sources *src, double step_s, struct ap_plan_unequal *out,
+	struct ap_decision_point *point)
 {
 	struct looking x = {.d = d, .to = ctx->arena, .best_s = step_s, .out = out};
 	struct ap_workers workers;
@@ -198,7 +348,7 @@ void ap_unequal_look(struct ap_ctx *ctx, const struct ap_decision *d, double ste
 		: blocks.point.n == 0 ? "its batch or its devices divide no further" : NULL;
 	if (out->why) {
 		out->bound_s = 0;
-		return;
+		return false;
 	}
 	for (size_t i = 0; i < blocks.point.n; i++) {
 		int64_t devices = d->space.devices / blocks.point.v[i].pp;
@@ -217,7 +367,7 @@ void ap_unequal_look(struct ap_ctx *ctx, const struct ap_decision *d, double ste
 			continue;
 		if (ap_ctx_stopped(ctx)) {
 			*out = (struct ap_plan_unequal){.asked = true, .why = "the run was stopped before"};
-			break;
+			return false;
 		}
 		own.arena = ap_arena_create_like(ctx->arena);
 		look_at(&x, &own, (int32_t)n);
@@ -226,4 +376,5 @@ void ap_unequal_look(struct ap_ctx *ctx, const struct ap_decision *d, double ste
 	}
 	if (out->equal_s > 0 && out->step_s >= out->equal_s)
 		out->said = NULL; /* as fast as these, but for what the searches left */
+	return price(&x, ctx, set, src, step_s, point);
 }

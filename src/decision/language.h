@@ -41,7 +41,7 @@ struct ap_executor_language {
 	bool sums_whole; /* gradients of a pipeline are dealt after its last micro-batch, at any level */
 	bool uneven; /* parts of a pipeline may have unequal numbers of layers, and none where the embedding
 	                or the head is; else layers divide evenly into stages, given ones as well */
-	bool unequal; /* stages may have unequal numbers of devices, as far as anybody asks (api/unequal.h) */
+	bool unequal; /* stages may have unequal numbers of devices, where somebody asks (api/unequal.h) */
 	bool sums; /* that they are dealt (sp) */
 	bool fills; /* a pipeline has at least as many micro-batches as stages */
 	bool whole_rounds; /* stages with several segments divide the micro-batches */

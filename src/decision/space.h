@@ -47,6 +47,8 @@ struct ap_decision_point {
 	bool sp;
 	const char *recompute; /* as --recompute takes it, where that is decided; NULL: the kind */
 	const char *layers; /* of each part, as --hybrid takes them; NULL: those of the space */
+	const char *devices; /* of each stage, as --stage-devices takes them, where they are unequal: then
+	                        there are no dp and no mbs; NULL: equal */
 };
 
 /*

@@ -224,6 +224,10 @@ struct ap_plan_joint {
 		double step_s; /* of it */
 		double equal_s; /* of the fastest equal ones, likewise by their layers; 0: not known */
 		double bound_s; /* none has a shorter step; 0: not known */
+		const char *plan; /* the fastest that was priced whole, as decided; NULL: none */
+		double plan_s; /* its step */
+		bool taken; /* it is the plan */
+		const char *not_taken; /* why it is not, though it is faster; NULL */
 	} unequal;
 	double headroom; /* per cent of a device's usable memory that stays free */
 	bool headroom_given; /* else it is the memory_error, or what is usual where that is not known */

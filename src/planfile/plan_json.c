@@ -1100,6 +1100,13 @@ void ap_plan_write_joint(struct ap_plan_writer *pw)
 			ap_jw_knum(w, "equal_step_time_s", j->unequal.equal_s);
 		}
 		ap_jw_knum(w, "step_bound_s", j->unequal.bound_s);
+		if (j->unequal.plan) {
+			ap_jw_kstr(w, "plan", j->unequal.plan);
+			ap_jw_knum(w, "plan_step_time_s", j->unequal.plan_s);
+			ap_jw_kbool(w, "taken", j->unequal.taken);
+		}
+		if (j->unequal.not_taken)
+			ap_jw_kstr(w, "not_taken", j->unequal.not_taken);
 		ap_jw_end(w);
 	}
 	ap_jw_knum(w, "headroom_percent", j->headroom);

@@ -839,6 +839,11 @@ static void add_unequal(struct ap_str *out, const struct ap_plan *p)
 	} else {
 		ap_str_add(out, "none were found to be faster");
 	}
+	if (u->plan)
+		ap_str_addf(out, "%s %s%s%s", u->said ? "; the fastest priced whole" : ", but priced whole",
+			ap_format_seconds(u->plan_s, buf), u->taken ? ", which is taken" : "",
+			u->not_taken ? ap_arena_printf(out->arena, ", not taken: %s", u->not_taken)
+			: u->taken ? "" : ", no faster");
 	if (u->bound_s > 0) {
 		ap_str_addf(out, "; with as many micro-batches, run as here, no hybrid in such stages is "
 			"below %s, a gain of ", ap_format_seconds(u->bound_s, buf));
