@@ -223,7 +223,8 @@ bool random_pipe(struct trial *t)
 bool random_pipe_unequal(struct trial *t)
 {
 	t->f.step.shard_size = -1; /* such stages have no groups of another size */
-	t->f.step.executor = AP_EXECUTOR_GENERIC; /* no other is told of them */
+	if (t->f.step.executor != AP_EXECUTOR_GENERIC) /* which imposes no cut for one number of devices */
+		return false;
 	for (int tries = 0; tries < 8; tries++)
 		if (pipe_of(t, random_scheduler(t), true))
 			return true;

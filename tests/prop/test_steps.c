@@ -332,6 +332,14 @@ static void pipelines(struct trial *t)
 		check(t);
 }
 
+static void unequal(struct trial *t)
+{
+	random_layers(t);
+	random_recompute(t);
+	if (random_pipe_unequal(t))
+		check(t);
+}
+
 static void recomputed(struct trial *t)
 {
 	random_layers(t);
@@ -443,7 +451,7 @@ static void blocks_add_up(struct trial *t)
 	random_recompute(t);
 	random_fusion(t);
 	if (t->seed % 3 > 0)
-		(void)random_pipe(t);
+		(void)(t->seed % 7 ? random_pipe(t) : random_pipe_unequal(t));
 	counts = trial_counts(t);
 	if (!counts)
 		return;
@@ -471,6 +479,12 @@ END_TEST
 START_TEST(of_pipelines)
 {
 	trial_each(400, 24, 16, pipelines);
+}
+END_TEST
+
+START_TEST(of_unequal_stages)
+{
+	trial_each(400, 24, 16, unequal);
 }
 END_TEST
 

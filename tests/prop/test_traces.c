@@ -51,6 +51,14 @@ static void pipelines(struct trial *t)
 		traced(t);
 }
 
+static void unequal(struct trial *t)
+{
+	random_layers(t);
+	random_recompute(t);
+	if (random_pipe_unequal(t))
+		traced(t);
+}
+
 START_TEST(of_one_stage)
 {
 	trial_each(200, 20, 16, one_stage);
@@ -60,5 +68,11 @@ END_TEST
 START_TEST(of_pipelines)
 {
 	trial_each(500, 24, 16, pipelines);
+}
+END_TEST
+
+START_TEST(of_unequal_stages)
+{
+	trial_each(500, 24, 16, unequal);
 }
 END_TEST
