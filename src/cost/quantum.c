@@ -31,26 +31,28 @@ static double moved_s(struct ap_pricer *pr, const struct ap_task *t, const struc
 	return 2 * sum * (double)step->micro_batches;
 }
 
-/* Cost of an operator that every rank computes whole. */
-static double whole_s(struct ap_pricer *pr, const struct ap_task *t, const struct ap_group *all)
+/* Cost of an operator that every rank of its stage computes whole. */
+static double whole_s(struct ap_pricer *pr, const struct ap_task *t)
 {
+	struct ap_pricer *at = ap_pricer_at(pr, t->block);
+	uint32_t ndev = ap_pricer_machine(at)->ndev;
+	const struct ap_axes every = {.n = ndev > 1, .axis = {{.stride = 1, .size = (int32_t)ndev}}};
 	int32_t ones[AP_MAX_FACTOR];
 	struct ap_placement p;
 	struct ap_op_cost c;
 
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		ones[f] = 1;
-	ap_placement_make(t->bound, ones, ap_machine_at(ap_pricer_machine(pr), t->block)->ndev, &p);
+	ap_placement_make(t->bound, ones, ndev, &p);
 	ap_op_cost_make(pr, t, &p, &c);
 	return ap_op_cost_kernels_s(&c) + c.forward_comm_s + c.backward_comm_s + c.input_s + c.optimizer_s +
-		c.gradient_s + c.gradient_each_s + moved_s(pr, t, &p, all);
+		c.gradient_s + c.gradient_each_s + moved_s(at, t, &p, ap_pricer_group(at, &every));
 }
 
 double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step)
 {
 	struct ap_ctx local = *ctx; /* with memory of its own, freed at the end */
-	const struct ap_axes every = {.n = m->ndev > 1, .axis = {{.stride = 1, .size = (int32_t)m->ndev}}};
 	const struct ap_task *task;
 	const uint32_t *class_of;
 	struct ap_pricer *pr;
@@ -66,7 +68,7 @@ double ap_cost_quantum_s(struct ap_ctx *ctx, const struct ap_graph *g, const str
 		double *s = &of_class[class_of[i]];
 
 		if (*s == 0)
-			*s = whole_s(pr, &task[i], ap_pricer_group(pr, &every));
+			*s = whole_s(pr, &task[i]);
 		sum += *s;
 	}
 	ap_arena_destroy(local.arena);

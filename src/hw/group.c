@@ -256,6 +256,7 @@ void ap_group_make(struct ap_arena *arena, const struct ap_machine *m, const str
 	struct ap_group_shape *shape = AP_NEW(arena, struct ap_group_shape);
 	size_t n = 1;
 
+	assert(!m->part); /* ranks of one of its stages are meant */
 	assert(!axes->n || m->ndev % (axes->axis[0].stride * axes->axis[0].size) == 0);
 	*out = (struct ap_group){.axes = *axes, .size = ap_axes_size(axes)};
 	if (!nested_shape(m, axes, shape))
