@@ -43,7 +43,8 @@ RUNS = [
     ['plan', MIX, *(os.path.join(SOURCE, f'models/topo/ascend910_{n}p.json') for n in (8, 16)), '--executor', 'generic'],
     ['plan', os.path.join(SOURCE, 'models/gpt3_1.3b.json'), '--device-num', '8', '--chip', 'a100-80', '--batch', '64',
      '--executor', 'torchtitan', '--memory', '15GB'],
-    ['plan', 'vit.json', '--device-num', '8', '--chip', 'h100', '--executor', 'generic', '--pipeline-stages', '4', '--unequal-stages'],
+    *(['plan', 'vit.json', '--device-num', '8', '--chip', 'h100', '--executor', 'generic', '--pipeline-stages', '4',
+       '--unequal-stages', *more] for more in ([], ['-o', 'vit.ckpt'])),  # which no checkpoint can hold
     ['search', 'vit.json', '--device-num', '8', '--chip', 'h100', '--executor', 'megatron'],  # a token for each sample, repeated
 ]
 # Of operators that none of these networks has: windows that are cut, copies of another type, steps back that
