@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 program, root = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
-cases = int(os.environ.get("AP_CASES", "12"))
+cases = int(os.environ.get("AP_CASES", "8"))
 seed = int(os.environ.get("AP_SEED", "20261129"))
 faults = 0
 NETWORKS = [

@@ -115,7 +115,7 @@ class Killed(BundleCase):
         seed = int(os.environ.get("AP_SEED", "20240229"))
         print("AP_SEED=%d" % seed)
         chosen = random.Random(seed)
-        for _ in range(int(os.environ.get("AP_CASES", "12"))):
+        for _ in range(int(os.environ.get("AP_CASES", "6"))):
             self.lay(first)
             moments = [chosen.randrange(1, 150) for _ in range(4)]
             for at in moments:

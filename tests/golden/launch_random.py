@@ -21,7 +21,7 @@ import launch_rules as rules
 from launch_rules import Refused, need
 
 PROGRAM = os.path.abspath(sys.argv[1])
-CASES = int(os.environ.get("AP_CASES", "40"))
+CASES = int(os.environ.get("AP_CASES", "28"))
 SEED = int(os.environ.get("AP_SEED") or random.SystemRandom().randrange(1 << 31))
 CHIPS = {"mindspore": "ascend910b3", "mindformers": "ascend910b3", "mindspeed": "ascend910b3", "megatron": "h100",
          "torchtitan": "h100", "deepspeed": "h100", "generic": "h100"}

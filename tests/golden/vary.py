@@ -17,7 +17,7 @@ import tempfile
 
 PROGRAM, ROOT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 SEED = int(os.environ.get("AP_SEED", "21"))
-CASES = int(os.environ.get("AP_CASES", "24"))
+CASES = int(os.environ.get("AP_CASES", "14"))
 TIE = 1e-6  # of steps: costs are whole quanta
 WORK = pathlib.Path(tempfile.mkdtemp())
 ENV = {k: v for k, v in os.environ.items() if k not in ("RANK_TABLE_FILE", "AUTOPAR_PLAN_MODELS")}
