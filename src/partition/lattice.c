@@ -294,11 +294,63 @@ static int64_t last_end(const struct ap_lattice *l, int32_t q)
 	return l->nbody - ap_partition_least_before(l->p, l->npart) + ap_partition_least_before(l->p, q + 1);
 }
 
-/* The quickest option of a part within the limit; AP_NONE. */
+static int64_t least_passes(const struct ap_lattice *l, const struct ap_ticks *t, uint32_t degree,
+	bool shared)
+{
+	int64_t sum = t->t[AP_TIME_FORWARD] + t->t[AP_TIME_BACKWARD] + t->t[AP_TIME_WEIGHT];
+
+	return shared ? share(l, degree, alone(l, sum)) : sum;
+}
+
+static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_t b, bool shared)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t d = l->from; d < l->to; d++) {
+		struct ap_ticks t = ap_options_floor(l->c, q, d, a, b);
+		int64_t sum = least_passes(l, &t, d, shared);
+
+		least = sum < least ? sum : least;
+	}
+	return least;
+}
+
+/* Passes of layer i of the body in its quickest degree; there are several parts. */
+static int64_t layer_floor(const struct ap_lattice *l, int64_t i, bool shared)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t d = l->from; d < l->to; d++) {
+		struct ap_ticks a = ap_options_floor(l->c, 0, d, 0, i), b = ap_options_floor(l->c, 0, d, 0,
+			i + 1);
+		int64_t sum;
+
+		for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
+			b.t[k] -= a.t[k];
+		sum = least_passes(l, &b, d, shared);
+		least = sum < least ? sum : least;
+	}
+	return least;
+}
+
+/* Of several parts: all layers, in what is least for each. */
+static int64_t layers_floor(const struct ap_lattice *l, bool shared)
+{
+	int64_t sum = floor_of(l, 0, 0, 0, shared) + floor_of(l, l->npart - 1, l->nbody, l->nbody, shared);
+
+	for (int64_t i = 0; i < l->nbody; i++)
+		sum += layer_floor(l, i, shared);
+	return sum;
+}
+
+/* The quickest option of a part within the limit; AP_NONE. Options of more layers than can be are not made. */
 static uint32_t quickest(struct ap_lattice *l, int32_t q, int64_t a, int64_t b, int64_t limit)
 {
-	uint32_t first, n = ap_lattice_options(l, q, a, b, &first), best = AP_NONE;
+	uint32_t first, n, best = AP_NONE;
 
+	if (floor_of(l, q, a, b, false) > limit)
+		return AP_NONE;
+	n = ap_lattice_options(l, q, a, b, &first);
 	for (uint32_t i = first; i < first + n; i++) {
 		int64_t t = passes(&l->options.v[i]);
 
@@ -354,8 +406,11 @@ static bool reach(struct ap_lattice *l, int32_t q, int64_t limit, const int32_t 
 /* The quickest option within the limit of those on the fewest devices; AP_NONE. */
 static uint32_t smallest(struct ap_lattice *l, int32_t q, int64_t a, int64_t b, int64_t limit)
 {
-	uint32_t first, n = ap_lattice_options(l, q, a, b, &first), best = AP_NONE;
+	uint32_t first, n, best = AP_NONE;
 
+	if (floor_of(l, q, a, b, false) > limit)
+		return AP_NONE;
+	n = ap_lattice_options(l, q, a, b, &first);
 	for (uint32_t i = first; i < first + n; i++) {
 		const struct ap_lattice_option *o = &l->options.v[i], *old;
 		int64_t more;
@@ -442,10 +497,16 @@ static bool fill(struct ap_lattice *l, int64_t limit, struct ap_lattice_walk *ou
 
 int64_t ap_lattice_even(struct ap_lattice *l, struct ap_lattice_walk *out)
 {
-	int64_t low = 0, high = INT64_C(1) << 52;
+	const int64_t top = INT64_C(1) << 52;
+	int64_t low = 0, high = l->npart > 1 ? layers_floor(l, false) / l->npart : top;
 
-	if (!fill(l, high, out))
-		return -1;
+	/* With a limit little above the least, few options have to be made. */
+	while (!fill(l, high, out)) {
+		if (high >= top)
+			return -1;
+		low = high + 1;
+		high = high < top / 2 ? high + high / 2 + 1 : top;
+	}
 	while (low < high) {
 		int64_t mid = low + (high - low) / 2;
 
@@ -456,55 +517,6 @@ int64_t ap_lattice_even(struct ap_lattice *l, struct ap_lattice_walk *out)
 	}
 	fill(l, low, out);
 	return low;
-}
-
-static int64_t least_passes(const struct ap_lattice *l, const struct ap_ticks *t, uint32_t degree,
-	bool shared)
-{
-	int64_t sum = t->t[AP_TIME_FORWARD] + t->t[AP_TIME_BACKWARD] + t->t[AP_TIME_WEIGHT];
-
-	return shared ? share(l, degree, alone(l, sum)) : sum;
-}
-
-static int64_t floor_of(const struct ap_lattice *l, int32_t q, int64_t a, int64_t b, bool shared)
-{
-	int64_t least = INT64_MAX;
-
-	for (uint32_t d = l->from; d < l->to; d++) {
-		struct ap_ticks t = ap_options_floor(l->c, q, d, a, b);
-		int64_t sum = least_passes(l, &t, d, shared);
-
-		least = sum < least ? sum : least;
-	}
-	return least;
-}
-
-/* Passes of layer i of the body in its quickest degree; there are several parts. */
-static int64_t layer_floor(const struct ap_lattice *l, int64_t i, bool shared)
-{
-	int64_t least = INT64_MAX;
-
-	for (uint32_t d = l->from; d < l->to; d++) {
-		struct ap_ticks a = ap_options_floor(l->c, 0, d, 0, i), b = ap_options_floor(l->c, 0, d, 0,
-			i + 1);
-		int64_t sum;
-
-		for (int k = AP_TIME_FORWARD; k <= AP_TIME_WEIGHT; k++)
-			b.t[k] -= a.t[k];
-		sum = least_passes(l, &b, d, shared);
-		least = sum < least ? sum : least;
-	}
-	return least;
-}
-
-/* Of several parts: all layers, in what is least for each. */
-static int64_t layers_floor(const struct ap_lattice *l, bool shared)
-{
-	int64_t sum = floor_of(l, 0, 0, 0, shared) + floor_of(l, l->npart - 1, l->nbody, l->nbody, shared);
-
-	for (int64_t i = 0; i < l->nbody; i++)
-		sum += layer_floor(l, i, shared);
-	return sum;
 }
 
 int64_t ap_lattice_floor(const struct ap_lattice *l)

@@ -547,10 +547,10 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	bound = value > bound ? value : bound;
 	value = ap_lattice_value(l, walk.option);
 	if ((p->nsegment > 1 && n * ap_partition_body(p) > FEW_CELLS) || bound > most || value <= bound ||
-		!ap_lattice_open(l, value))
+		!ap_lattice_open(l, value) || ap_lattice_is_cut(l))
 		return bound;
 	value = ap_lattice_bound(l, walk.option, value, BOUND_WORK);
-	return value > bound && !ap_lattice_is_cut(l) ? value : bound;
+	return value > bound ? value : bound;
 }
 
 double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times,
@@ -567,7 +567,7 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 	own.arena = ap_arena_create_like(ctx->arena);
 	any.kinds = p->kinds == AP_KINDS_UNIFORM ? AP_KINDS_LIST : p->kinds;
 	c = ap_options_create(&own, &any, NULL);
-	if (p->nsegment > 1 && p->nstage * p->nsegment * ap_partition_body(p) > FEW_CELLS)
+	if (p->nsegment > 1)
 		ap_options_limit(c, times * COMPARISONS); /* they seldom say more than fractions do */
 	replay = ap_options_replay(&own, c);
 	most = ceil((enough + ap_options_error_s(c)) / ap_options_tick_s(c));
