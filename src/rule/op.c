@@ -53,19 +53,21 @@ const struct ap_op_row *ap_op_next(const struct ap_op_row *after, const char *ty
 
 const char *ap_op_family(const struct ap_op_row *row)
 {
-	static const char *const names[] = { /* NULL for a row */
-#define OP(...) NULL,
-#define FAMILY(name) name,
+	static const struct {
+		const char *name;
+		size_t n; /* rows */
+	} families[] = {
+		{"", 0
+#define OP(...) +1
+#define FAMILY(name) }, {name, 0
 #include "rule/ops.def"
+		},
 	};
-	const char *family = "";
-	size_t at = 0;
+	size_t left = (size_t)(row - rows), i = 0;
 
-	for (size_t i = 0; i <= (size_t)(row - rows); at++) {
-		family = names[at] ? names[at] : family;
-		i += !names[at];
-	}
-	return family;
+	for (; left >= families[i].n; i++)
+		left -= families[i].n;
+	return families[i].name;
 }
 
 static bool is_among(const char *const *names, size_t n, const char *name)
