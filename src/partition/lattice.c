@@ -343,7 +343,7 @@ static int64_t layers_floor(const struct ap_lattice *l, bool shared)
 	return sum;
 }
 
-/* The quickest option of a part within the limit; AP_NONE. Options of more layers than can be are not made. */
+/* The quickest option of a part within the limit; AP_NONE. Options of more layers than that are not made. */
 static uint32_t quickest(struct ap_lattice *l, int32_t q, int64_t a, int64_t b, int64_t limit)
 {
 	uint32_t first, n, best = AP_NONE;

@@ -30,6 +30,8 @@
 #define NEAR_ENOUGH 2e-4 /* of the step, between the bound and what fractions take */
 #define ROUNDING 1e-12 /* of the sum of all terms' magnitudes: more than doubles lose */
 #define VIOLATED 1e-7 /* a row that is less so is kept */
+#define NEARLY_FULL 0.9 /* of a stage's room, from which on whole layers are looked at */
+#define TOLERATED 1e-9 /* of a stage's room: what doubles may lose */
 #define NODE_ROUNDS 2
 #define NODE_SPREAD 0.06 /* of bundles, in that of others */
 #define NODE_TRIES 12 /* where it has a single plan, as far as is known */
@@ -764,12 +766,12 @@ static double fullest(const struct ap_relax *r, int32_t stage, const struct held
 	return worst;
 }
 
-/* The row of a stage's memory at an instant. */
-static void add_limit(struct program *x, int32_t stage, uint32_t instant, double room)
+/* The row of a stage's memory at an instant, into a, which is 0: a x >= what is returned. */
+static double limit_of(const struct program *x, int32_t stage, uint32_t instant, double room, double *a)
 {
-	struct ap_relax *r = x->r;
+	const struct ap_relax *r = x->r;
 	const struct ap_instants *at = &ap_options_pipe(r->c)->instants[stage];
-	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = 0;
+	double base = 0;
 
 	for (int32_t q = 0; q < r->npart; q++) {
 		struct held h = {{0}};
@@ -787,7 +789,13 @@ static void add_limit(struct program *x, int32_t stage, uint32_t instant, double
 			a[j] = -bytes_at(at, instant, r->p->nsegment, r->segment_of[c->part], &h) /
 				fmax(room, 1);
 	}
-	add_row(x, a, 0, (base - room) / fmax(room, 1));
+	return (base - room) / fmax(room, 1);
+}
+
+/* What a stage has for layers' bytes. */
+static double room_of(const struct ap_relax *r, int32_t stage)
+{
+	return (double)(r->p->capacity_bytes[stage] - r->p->fixed_bytes[stage] - least_once(r, stage));
 }
 
 /* Adds the limits of memory that the plan breaks, one for a stage. Returns how many. */
@@ -810,12 +818,240 @@ static int add_memory(struct program *x, const double *layers)
 
 		if (r->p->capacity_bytes[s] == AP_NO_LIMIT)
 			continue;
-		room = (double)(r->p->capacity_bytes[s] - r->p->fixed_bytes[s] - least_once(r, s));
+		room = room_of(r, s);
 		if (fullest(r, s, held, room, &instant) <= VIOLATED * fabs(room))
 			continue;
 		n++;
-		if (!x->fast)
-			add_limit(x, s, instant, room);
+		if (!x->fast) {
+			double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+
+			add_row(x, a, 0, limit_of(x, s, instant, room, a));
+		}
+	}
+	ap_arena_release(r->ctx->scratch, mark);
+	return n;
+}
+
+/* Layers that a stage has at least, each lean or not. */
+struct slot {
+	double count, saved; /* bytes of one, by which it is less if it is lean */
+};
+
+/* A stage's memory at an instant, in the unit of its row: what is lean holds less than what is not. */
+struct leaning {
+	struct slot *slot; /* by what is saved, the most first */
+	size_t n;
+	double all; /* bytes of these, if none is lean */
+	bool takes_more; /* layers: */
+	double more, more_lean; /* bytes of another one */
+	double room;
+};
+
+/* The fewest lean layers of a stage with so many more layers than it has to have; INFINITY: they do not
+ * fit. */
+static double fewest_lean(const struct leaning *l, int64_t more)
+{
+	double lack = l->all + (double)more * l->more - l->room, n = 0, left = (double)more;
+	double saved = l->more - l->more_lean;
+
+	for (size_t i = 0; i <= l->n && lack > TOLERATED; i++) {
+		if (left > 0 && saved > 0 && (i == l->n || saved >= l->slot[i].saved)) {
+			double k = fmin(left, ceil((lack - TOLERATED) / saved));
+
+			n += k;
+			lack -= k * saved;
+			left = 0;
+		}
+		if (i < l->n && lack > TOLERATED) {
+			double k = fmin(l->slot[i].count, ceil((lack - TOLERATED) / l->slot[i].saved));
+
+			n += k;
+			lack -= k * l->slot[i].saved;
+		}
+	}
+	return lack > TOLERATED ? INFINITY : n;
+}
+
+/* Sorts what is saved into the slots. */
+static void put_slot(struct leaning *l, double count, double bytes, double lean)
+{
+	size_t i = l->n;
+
+	l->all += count * bytes;
+	if (count <= 0 || lean >= bytes)
+		return;
+	for (; i > 0 && l->slot[i - 1].saved < bytes - lean; i--)
+		l->slot[i] = l->slot[i - 1];
+	l->slot[i] = (struct slot){count, bytes - lean};
+	l->n++;
+}
+
+static bool has_place_of(const struct column *a, const struct column *b)
+{
+	return a->group == b->group && a->part == b->part;
+}
+
+/* Which columns of a stage are lean: of each group and part, all but the `rank` ways of the most bytes; those
+ * that others switch from have 0. Returns false if none is. */
+static bool find_lean(const struct program *x, int32_t stage, const double *limit, int rank, bool *lean)
+{
+	bool any = false;
+
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct column *c = &x->col.v[j];
+		int heavier = x->group.v[c->group].is_switch && limit[j] > 0;
+
+		lean[j] = false;
+		if (x->r->stage_of[c->part] != stage)
+			continue;
+		for (size_t i = j; i > 0 && has_place_of(&x->col.v[i - 1], c); i--)
+			heavier += limit[i - 1] < limit[j];
+		for (size_t i = j + 1; i < x->col.n && has_place_of(&x->col.v[i], c); i++)
+			heavier += limit[i] < limit[j];
+		lean[j] = heavier >= rank;
+		any = any || lean[j];
+	}
+	return any;
+}
+
+/* What a stage has at least, lean or not, into slots, and what layers beside these hold. Returns how many
+ * of the slots are layers that do not merely switch. */
+static double lay_slots(const struct program *x, int32_t stage, const double *limit, const bool *lean,
+	struct leaning *l)
+{
+	const struct ap_relax *r = x->r;
+	double least = 0;
+
+	l->more = l->more_lean = INFINITY;
+	for (size_t j = 0; j < x->col.n;) { /* known layers, which may switch */
+		const struct column *c = &x->col.v[j];
+		const struct group *g = &x->group.v[c->group];
+		double bytes = 0, leanest = INFINITY;
+
+		if (!g->is_switch || r->stage_of[c->part] != stage) {
+			j++;
+			continue;
+		}
+		for (size_t first = j; j < x->col.n && x->col.v[j].group == x->col.v[first].group; j++)
+			if (lean[j])
+				leanest = fmin(leanest, -limit[j]);
+			else
+				bytes = fmin(bytes, -limit[j]);
+		put_slot(l, (double)g->count, bytes, leanest);
+	}
+	for (int32_t q = 0; q < r->npart; q++) {
+		double bytes = INFINITY, leanest = INFINITY, own;
+		bool exact;
+
+		if (r->stage_of[q] != stage)
+			continue;
+		for (size_t j = 0; j < x->col.n; j++) {
+			if (x->col.v[j].part != q || x->group.v[x->col.v[j].group].is_switch)
+				continue;
+			if (lean[j])
+				leanest = fmin(leanest, -limit[j]);
+			else
+				bytes = fmin(bytes, -limit[j]);
+		}
+		if (bytes == INFINITY)
+			continue;
+		own = (double)(part_count(r, q, &exact) - x->base[q].layers);
+		own = fmax(own, 0);
+		put_slot(l, own, bytes, leanest);
+		least += own;
+		l->more = fmin(l->more, bytes);
+		l->more_lean = fmin(l->more_lean, leanest);
+	}
+	l->takes_more = l->more < INFINITY;
+	l->more = l->takes_more ? l->more : 0;
+	return least;
+}
+
+/*
+ * A stage has whole layers in each way: of n layers as many have to be lean as memory asks for, rounded up.
+ * A line below these numbers, of all n, is a row: of the lower hull the one at the n of the plan in
+ * fractions. Returns whether the plan broke it.
+ */
+static bool add_lean_row(struct program *x, int32_t stage, const struct leaning *l, double least,
+	const bool *lean, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	int64_t most = -(int64_t)least, from = 0, fit = 0;
+	double *fewest, n = -least, m = 0, slope = 0, at, *a;
+
+	for (size_t g = 0; g < x->group.n; g++)
+		most += x->group.v[g].is_switch ? 0 : x->group.v[g].count;
+	most = l->takes_more && most > 0 ? most : 0;
+	fewest = AP_NEW_N(r->ctx->scratch, double, most + 1);
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct group *g = &x->group.v[x->col.v[j].group];
+
+		m += lean[j] ? layers[j] : 0;
+		n += r->stage_of[x->col.v[j].part] == stage && !g->is_switch ? layers[j] : 0;
+	}
+	while (fit <= most && (fewest[fit] = fewest_lean(l, fit)) < INFINITY)
+		fit++;
+	r->work += (uint64_t)fit * (l->n + 1);
+	if (fit == 0) /* which the limit says */
+		return false;
+	for (int64_t to = 0; (double)to < n && from + 1 < fit;) {
+		from = to;
+		for (int64_t k = from + 1; k < fit; k++)
+			if (to == from || (fewest[k] - fewest[from]) * (double)(to - from) <=
+				(fewest[to] - fewest[from]) * (double)(k - from))
+				to = k;
+		if (to > from)
+			slope = (fewest[to] - fewest[from]) / (double)(to - from);
+	}
+	at = fewest[from] - slope * (double)from;
+	if (m >= at + slope * n - WHOLE)
+		return false;
+	a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
+	for (size_t j = 0; j < x->col.n; j++) {
+		const struct group *g = &x->group.v[x->col.v[j].group];
+
+		a[j] = lean[j];
+		a[j] -= r->stage_of[x->col.v[j].part] == stage && !g->is_switch ? slope : 0;
+	}
+	add_row(x, a, 0, at - slope * least - ROUNDING);
+	return true;
+}
+
+/* Adds rows by which whole layers are lean, where memory asks for it. Returns how many. */
+static int add_lean_rows(struct program *x, const double *layers)
+{
+	struct ap_relax *r = x->r;
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	struct held *held = AP_NEW_N(r->ctx->scratch, struct held, r->npart);
+	struct leaning l = {.slot = AP_NEW_N(r->ctx->scratch, struct slot, x->col.n + (size_t)r->npart + 1)};
+	bool *lean = AP_NEW_N(r->ctx->scratch, bool, x->col.n + 1);
+	int n = 0;
+
+	for (int32_t q = 0; q < r->npart; q++)
+		add_held(&held[q], 1, x->base[q].sum.bytes);
+	for (size_t j = 0; j < x->col.n; j++)
+		if (layers[j] > 0)
+			add_held(&held[x->col.v[j].part], layers[j], x->col.v[j].way.one.bytes);
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		double *limit = AP_NEW_N(r->ctx->scratch, double, x->col.n + 1), room, lack;
+		uint32_t instant = 0;
+
+		if (r->p->capacity_bytes[s] == AP_NO_LIMIT)
+			continue;
+		room = room_of(r, s);
+		if (room <= 0 || fullest(r, s, held, room * NEARLY_FULL, &instant) <= 0)
+			continue;
+		lack = limit_of(x, s, instant, room, limit);
+		for (int rank = 1; rank < (int)r->p->nkind && find_lean(x, s, limit, rank, lean); rank++) {
+			double least;
+
+			l.n = 0;
+			l.all = 0;
+			l.room = -lack;
+			r->work += x->col.n / 4;
+			least = lay_slots(x, s, limit, lean, &l);
+			n += add_lean_row(x, s, &l, least, lean, layers);
+		}
 	}
 	ap_arena_release(r->ctx->scratch, mark);
 	return n;
@@ -976,6 +1212,8 @@ static bool solve(struct program *x)
 			n = add_waiting(x, x->x) + add_least(x, x->x) + add_switches(x, x->x);
 			n += r->number > 0 && x->most ? add_numbers(x, x->x) : 0;
 			n += x->fast ? 0 : add_memory(x, x->x);
+			n += n > 0 || x->fast || r->number > 0 || r->to - r->from > 1 ? 0
+				: add_lean_rows(x, x->x);
 		}
 		ap_arena_release(r->ctx->scratch, mark);
 		if (n == 0)

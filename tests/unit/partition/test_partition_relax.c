@@ -293,6 +293,43 @@ START_TEST(room_for_a_part_of_a_layer_is_none)
 }
 END_TEST
 
+/* Of eight layers of 100 bytes in 64 parts, room for 730 has two that recompute, of 50, where 1.4 would be enough:
+ * as many as room for 700. */
+START_TEST(layers_recompute_whole)
+{
+	static const struct ap_partition_row rows[] = {{.forward_s = 1, .backward_s = 2, .weights_bytes = 100},
+		{.forward_s = 1, .backward_s = 3, .weights_bytes = 50}};
+	static const struct ap_partition_class heavy[] = {{"block", rows}};
+	static const char *const kinds[] = {"none", "full"};
+	static const int64_t bytes[] = {800, 730, 700};
+	const struct ap_partition_run run = {0, 64, AP_AT_BODY};
+	struct ap_ctx ctx = ctx_create(true);
+	int64_t room[16] = {0};
+	struct ap_partition p = equal_layers(&run, 1, 8, room);
+
+	p.cls = heavy;
+	p.nclass = 1;
+	p.kind = kinds;
+	p.nkind = 2;
+	p.kinds = AP_KINDS_LIST;
+	for (int i = 0; i < 2; i++) {
+		double bound[3];
+
+		p.counts = i ? AP_COUNTS_FREE : AP_COUNTS_EQUAL;
+		p.least_at_ends = i ? 0 : 1; /* two layers may be anywhere then */
+		for (int k = 0; k < 3; k++) {
+			for (int stage = 0; stage < 8; stage++)
+				room[stage] = bytes[k];
+			bound[k] = ap_partition_bound(&ctx, &p);
+		}
+		ck_assert_double_gt(bound[2], bound[0] + 40);
+		ck_assert_msg(bound[1] > bound[0] + 0.95 * (bound[2] - bound[0]), "%g of %g to %g", bound[1],
+			bound[0], bound[2]);
+	}
+	ctx_destroy(&ctx);
+}
+END_TEST
+
 /* Each stage has room for the layers that its parts have at least, but all together they have less than 56 need:
  * which is seen at once. */
 START_TEST(stages_that_are_too_small_together_are_proven_to_be)
