@@ -6,6 +6,7 @@
 
 #include "api/bundle.h"
 #include "api/config.h"
+#include "api/keep.h"
 #include "api/settle.h"
 #include "autopar/version.h"
 #include "base/arena.h"
@@ -259,33 +260,12 @@ static enum ap_status read_back(struct holding *h, const struct ap_plan *plan, s
 	return ap_json_parse(ctx, h->named->graph.path, text.s, text.len, 0, doc);
 }
 
-/* Places operators in the plan's parts; not if there are others, or one cannot be there. */
+/* Places operators in the plan's parts, if that can be. */
 static void place_as_planned(struct holding *h, enum ap_pipe_cut_by by, struct ap_inputs *in)
 {
-	const struct ap_stages_request *cutting = &in->cutting;
-	struct ap_mark mark = ap_arena_mark(h->own.scratch);
-	struct ap_map *names = ap_map_create(h->own.scratch);
-	struct ap_spot *spot = AP_NEW_N(h->own.arena, struct ap_spot, cutting->graph->nnode);
-	const struct ap_jv *list = ap_jv_get(ap_json_root(h->doc), "operators");
-	ap_id placed = 0;
+	const struct ap_spot *spot = ap_keep_spots(&h->own, &h->plan, &in->cutting);
 
-	for (ap_id i = 0; i < cutting->graph->nnode; i++)
-		ap_map_put_str(names, cutting->graph->node[i].name, NULL);
-	for (const struct ap_jv *v = ap_jv_first(list); v; v = ap_jv_next(v)) {
-		ap_id at = ap_map_get_str(names, ap_jv_str(ap_jv_get(v, "name")));
-		int64_t stage, segment;
-
-		if (at == AP_NONE || !ap_jv_int(h->doc, ap_jv_get(v, "stage"), &stage) ||
-			!ap_jv_int(h->doc, ap_jv_get(v, "segment"), &segment) || stage < 0 ||
-			stage >= cutting->nstage || segment < 0 || segment >= cutting->nsegment)
-			continue;
-		spot[at] = (struct ap_spot){(int32_t)stage, (int32_t)segment,
-			ap_schedule_part(cutting->scheduler, cutting->nstage, (int32_t)stage,
-				(int32_t)segment)};
-		placed++;
-	}
-	ap_arena_release(h->own.scratch, mark);
-	if (placed == cutting->graph->nnode)
+	if (spot)
 		ap_inputs_place(&h->own, spot, by, in);
 }
 
@@ -300,6 +280,8 @@ static void cut_as_planned(struct holding *h, struct ap_inputs *in)
 		place_as_planned(h, AP_CUT_BY_MEMORY, in);
 	else if (in->cutting.graph && cut && !strcmp(ap_jv_str(cut), "strategy"))
 		place_as_planned(h, AP_CUT_BY_STRATEGY, in);
+	else if (in->cutting.graph && cut && !strcmp(ap_jv_str(cut), "kept"))
+		place_as_planned(h, AP_CUT_BY_KEPT, in);
 }
 
 static enum ap_status make_planned(struct holding *h, struct ap_inputs *in)

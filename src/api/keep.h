@@ -15,6 +15,12 @@ bool ap_keep_is_plan(struct ap_ctx *ctx, const struct ap_settings *set, const ch
 enum ap_status ap_keep_read(struct ap_ctx *ctx, const struct ap_settings *set, const char *path,
 	struct ap_known *file, struct ap_saved *plan);
 
+/* Where a plan has the operators of cutting's graph, in the run arena: those that it does not have are with
+ * the earliest operators that use their results, else with the latest whose results they use. NULL: that is
+ * no pipeline of as many parts, in order, none empty. O(operators). */
+const struct ap_spot *ap_keep_spots(struct ap_ctx *ctx, const struct ap_saved *plan,
+	const struct ap_stages_request *cutting);
+
 /* Reads the plan, or that of the bundle, that set->keep names, and places it on the graph of a search:
  * sets in->request.keep and what belongs to it; nothing without --keep. AP_MEANING and others if the file
  * is no plan, reported; a warning if nothing of it is there any more. */

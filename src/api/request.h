@@ -62,6 +62,7 @@ struct ap_inputs {
 	struct ap_step other_step;
 	struct ap_other_cut other; /* between layers, where the graph is cut by cost; graph NULL: none */
 	struct ap_stages_request cutting; /* of request, where the graph is cut by cost */
+	struct ap_kept_cut kept_cut; /* the stages of --keep's plan; graph NULL: none */
 	struct ap_request request; /* ready for the driver */
 	const int32_t *const *counts; /* [node][factor] if nothing is searched, else NULL */
 };

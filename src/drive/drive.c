@@ -7,7 +7,9 @@
 #include "base/arena.h"
 #include "base/attempt.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/vec.h"
+#include "cost/conflict.h"
 #include "cost/least.h"
 #include "cost/opcost.h"
 #include "cost/pins.h"
@@ -42,6 +44,7 @@ struct driving {
 	bool recut; /* rq is that of the other cut */
 	const struct ap_spot *spot; /* rq is that of this cut, which the search made; NULL: it is not */
 	struct driving *first; /* then, the run up to there */
+	bool as_kept; /* rq is that of the old plan's cut */
 	const struct ap_graph *given_up; /* of the two cuts the one with slower baselines; may be NULL */
 	ap_id room; /* operators of a cut that fit into what is saved */
 	struct ap_recursive recursion;
@@ -52,7 +55,8 @@ struct driving {
 	struct ap_rivals rivals;
 	struct ap_rivals routed; /* those that a route completes, if it decides anything */
 	const struct ap_plan *best; /* of rivals, as completed from its checkpoint */
-	const struct ap_plan_kept *kept; /* what of an old plan; NULL: nothing is to be */
+	struct ap_plan_kept *keeping; /* what is to be told of an old plan */
+	const struct ap_plan_kept *kept; /* it is told; NULL: nothing is to be */
 	struct ap_plan *out;
 	bool finished; /* *out is complete and verified */
 	bool refused; /* memory ran out in a part of the search */
@@ -654,15 +658,41 @@ static double best_step_s(const struct ap_rivals *r)
 	return r->best ? r->best->prediction.step_time_s : INFINITY;
 }
 
+/* Rows of a graph's operators for those of the same names in the graph cut in another way. */
+static const int32_t *const *rows_on(struct ap_ctx *ctx, const struct ap_graph *from,
+	const int32_t *const *rows, const struct ap_graph *to)
+{
+	const int32_t **out;
+	struct ap_mark mark;
+	struct ap_map *names;
+
+	if (!rows || from == to)
+		return rows;
+	out = AP_NEW_N(ctx->arena, const int32_t *, to->nnode);
+	mark = ap_arena_mark(ctx->scratch);
+	names = ap_map_create(ctx->scratch);
+	for (ap_id i = 0; i < from->nnode; i++)
+		ap_map_put_str(names, from->node[i].name, NULL);
+	for (ap_id i = 0; i < to->nnode; i++) {
+		ap_id at = ap_map_get_str(names, to->node[i].name);
+
+		out[i] = at == AP_NONE ? NULL : rows[at];
+	}
+	ap_arena_release(ctx->scratch, mark);
+	return out;
+}
+
 /* Goes on with the request's graph cut in another way, and prices its baselines. */
 static enum ap_status turn_to(struct driving *d, const struct ap_graph *g, const struct ap_step *step)
 {
 	struct ap_request *recut = ap_arena_memdup(d->ctx->arena, d->rq, sizeof *d->rq);
 
+	recut->given = rows_on(d->ctx, recut->graph, recut->given, g);
+	recut->keep = rows_on(d->ctx, recut->graph, recut->keep, g);
 	recut->graph = g;
 	recut->step = step;
 	d->rq = recut;
-	AP_TRY(ap_pins_make(d->ctx, g, recut->machine->ndev, step, NULL, &d->pinned));
+	AP_TRY(ap_pins_make(d->ctx, g, recut->machine->ndev, step, recut->given, &d->pinned));
 	d->fixed = d->pinned;
 	ap_rivals_init(&d->rivals, d->ctx, recut);
 	d->rivals.fixed = d->fixed;
@@ -781,8 +811,7 @@ static enum ap_status cut_within(struct driving *d)
 	const struct ap_graph *g;
 	struct driving *first;
 
-	if (!d->rq->cutting || d->rq->given || d->rq->keep || d->refused || ap_ctx_stopped(d->ctx) ||
-		!has_room(d) ||
+	if (!d->rq->cutting || d->rq->given || d->refused || ap_ctx_stopped(d->ctx) || !has_room(d) ||
 		(d->rq->graph->nnode > LARGE && !memory_binds(d)))
 		return AP_OK;
 	AP_TRY(run_part(d, find_cut));
@@ -815,7 +844,7 @@ static enum ap_status choose_cut(struct driving *d)
 	struct driving first;
 
 	AP_TRY(price_cut(d));
-	if (!rq->other || rq->given || rq->keep || d->refused || ap_ctx_stopped(d->ctx))
+	if (!rq->other || rq->given || d->refused || ap_ctx_stopped(d->ctx))
 		return cut_within(d);
 	first = *d;
 	d->recut = true;
@@ -1094,6 +1123,7 @@ static void save_cut(const struct driving *d, struct ap_found *f)
 {
 	f->other = d->recut;
 	f->recut = d->spot != NULL;
+	f->kept = d->as_kept;
 	if (f->recut)
 		memcpy(f->spot, d->spot, d->rq->cutting->graph->nnode * sizeof *f->spot);
 }
@@ -1184,30 +1214,158 @@ static enum ap_status certify(struct driving *d)
 	return finish_best(d);
 }
 
+/* Operators of which the old plan says another strategy than a plan. */
+static uint32_t count_changes(const struct driving *d, const struct ap_plan *p)
+{
+	const int32_t *const *old = rows_on(d->ctx, d->rq->graph, d->rq->keep, p->graph);
+	const int32_t *const *now = ap_plan_counts(d->ctx, p);
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		n += old[i] && memcmp(old[i], now[i], p->graph->node[i].bound.nfactor * sizeof **now) != 0;
+	return n;
+}
+
+/* Operators that a plan has in another part than the old plan. */
+static uint32_t count_moved(const struct driving *d, const struct ap_plan *p)
+{
+	const struct ap_kept_cut *cut = d->rq->keep_cut;
+	struct ap_mark mark = ap_arena_mark(d->ctx->scratch);
+	struct ap_map *names = ap_map_create(d->ctx->scratch);
+	uint32_t n = 0;
+
+	for (ap_id i = 0; i < p->graph->nnode; i++)
+		ap_map_put_str(names, p->graph->node[i].name, NULL);
+	for (ap_id i = 0; cut && i < cut->graph->nnode; i++) {
+		ap_id at = cut->counts[i] ? ap_map_get_str(names, cut->graph->node[i].name) : AP_NONE;
+
+		n += at != AP_NONE && (p->graph->node[at].stage != cut->graph->node[i].stage ||
+			p->graph->node[at].segment != cut->graph->node[i].segment);
+	}
+	ap_arena_release(d->ctx->scratch, mark);
+	return n;
+}
+
+/* Lets the old plan compete as it is, where it says the cuts of all operators. */
+static enum ap_status find_old(struct driving *d)
+{
+	const struct ap_graph *g = d->rq->graph;
+	struct ap_ctx quiet = ap_diag_apart(d->ctx);
+	const int32_t *const *old = d->rq->keep;
+	ap_id at;
+
+	for (ap_id i = 0; i < g->nnode; i++)
+		if (!old[i])
+			return AP_OK;
+	if (ap_pins_hold(g, d->fixed, old) && !ap_plan_conflict(&quiet, g, d->rq->machine->ndev, old, &at))
+		ap_rival_add(&d->rivals, NULL, old);
+	return AP_OK;
+}
+
+/* A bound on the step of a cut that is not searched. */
+static enum ap_status find_least_step(struct driving *d)
+{
+	d->step_bound_s = ap_plan_least_kernels_s(d->ctx, d->rq->graph, d->rq->machine, d->rq->step);
+	return find_bound(d);
+}
+
+static double most_kept_s(const struct driving *d, double best_s)
+{
+	double known_s = d->rq->keep_best_s > 0 ? d->rq->keep_best_s : INFINITY;
+
+	return fmin(known_s, best_s) * (1 + d->rq->keep_within);
+}
+
+/* Finds the fastest plan of the stages that d has turned to: the old plan where it is within the tolerance,
+ * else by a search. */
+static enum ap_status search_kept(struct driving *d, double most_s)
+{
+	const struct ap_kept_cut *cut = d->rq->keep_cut;
+	struct ap_request *rq;
+	size_t before;
+
+	AP_TRY(turn_to(d, cut->graph, cut->step));
+	rq = ap_arena_memdup(d->ctx->arena, d->rq, sizeof *rq);
+	rq->keep = cut->counts;
+	d->rq = rq;
+	before = d->rivals.all.n;
+	AP_TRY(run_part(d, find_old));
+	if (d->rivals.all.n > before && d->rivals.all.v[before].fits)
+		d->keeping->old_step_s = d->rivals.all.v[before].step_time_s;
+	AP_TRY(run_part(d, settle));
+	return best_step_s(&d->rivals) <= most_s ? run_part(d, find_least_step) : search(d);
+}
+
+/* Turns to the stages of the old plan if a plan of them is within the tolerance of the best step. */
+static void keep_stages(struct driving *d)
+{
+	const struct ap_kept_cut *cut = d->rq->keep_cut;
+	double most_s = most_kept_s(d, d->best->prediction.step_time_s);
+	struct ap_diag_mark before = ap_diag_mark(d->ctx->diag);
+	struct driving old = *d;
+
+	if (!cut || cut->graph->nnode > d->room || count_moved(d, d->best) == 0)
+		return;
+	ap_ctx_phase(d->ctx, "keeping the stages of the old plan");
+	old.recut = old.recurred = old.improved_deep = false;
+	old.as_kept = true;
+	old.spot = NULL;
+	old.first = NULL;
+	old.improved = NULL;
+	old.hints = (struct ap_hints){0};
+	old.tables = (struct ap_tables){0};
+	old.chosen = (struct ap_chosen){0};
+	old.lower_bound_s = old.step_bound_s = 0;
+	if (search_kept(&old, most_s) != AP_OK) {
+		ap_diag_forget(d->ctx->diag, &before); /* there is a plan, of other stages */
+		old.rivals.best = NULL;
+	}
+	d->keeping->stages_step_s = best_step_s(&old.rivals);
+	d->steps = old.steps;
+	d->refused = old.refused;
+	if (old.refused || best_step_s(&old.rivals) > most_s)
+		return;
+	old.best = old.rivals.best;
+	*d = old;
+}
+
 /* Gives the best plan up for one near it that changes less of an old plan. */
 static enum ap_status keep_old(struct driving *d)
 {
 	const struct ap_request *rq = d->rq;
-	struct ap_plan_kept *told = AP_NEW(d->ctx->arena, struct ap_plan_kept);
-	double step_s = d->best->prediction.step_time_s;
-	const struct ap_keep_job job = {.rq = rq, .maker = d->rivals.maker, .fixed = d->fixed, .old =
-		rq->keep,
-		.within = rq->keep_within, .best = d->best,
-		.best_s = rq->keep_best_s > 0 ? fmin(rq->keep_best_s, step_s) : step_s};
+	struct ap_plan_kept *told = d->keeping;
+	const struct ap_keep_job job = {.rq = rq, .maker = d->rivals.maker, .fixed = d->fixed,
+		.old = rq->keep, .within = rq->keep_within, .best = d->best, .best_s = told->best_step_s};
+	double old_s;
 
-	if (!rq->keep || d->routed.route)
-		return AP_OK;
 	if (d->best->graph != rq->graph || !d->rivals.maker)
 		return ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "keep",
-			"the fastest plan is a hybrid with its own order of ranks or rows, and is "
-			"taken whatever "
-			"it changes of %s", rq->keep_file);
+			"the fastest plan is a hybrid with its own order of ranks or rows, and is taken "
+			"whatever it changes of %s", rq->keep_file);
 	ap_ctx_phase(d->ctx, "keeping the old plan");
-	told->within = rq->keep_within;
-	told->file = rq->keep_file;
+	old_s = told->old_step_s;
 	d->best = ap_keep(d->ctx, &job, told, &d->steps);
+	if (told->stages_step_s > 0) /* it is of its own stages */
+		told->old_step_s = old_s;
+	told->moved = count_moved(d, d->best);
 	d->kept = told;
 	return AP_OK;
+}
+
+/* The same, of all that is kept: stages, then cuts. */
+static enum ap_status keep_what_can_be(struct driving *d)
+{
+	struct ap_plan_kept *told = AP_NEW(d->ctx->arena, struct ap_plan_kept);
+	double best_s = d->best->prediction.step_time_s;
+
+	if (!d->rq->keep || d->routed.route)
+		return AP_OK;
+	*told = (struct ap_plan_kept){.within = d->rq->keep_within, .file = d->rq->keep_file,
+		.best_step_s = d->rq->keep_best_s > 0 ? fmin(d->rq->keep_best_s, best_s) : best_s,
+		.best_changes = count_changes(d, d->best), .old_step_s = INFINITY};
+	d->keeping = told;
+	keep_stages(d);
+	return run_part(d, keep_old);
 }
 
 /* Takes the fastest of all plans found, by simulation, the authority on time. */
@@ -1218,7 +1376,7 @@ static enum ap_status take_best(struct driving *d, struct ap_found *found)
 	if (!d->best)
 		return d->refused ? save_untold(d, found) : no_plan(d);
 	if (!is_stopped(d))
-		AP_TRY(run_part(d, keep_old));
+		AP_TRY(keep_what_can_be(d));
 	save(d, d->best, found);
 	AP_TRY(run_part(d, finish_best));
 	if (!d->finished)
@@ -1287,6 +1445,8 @@ static void found_init(struct ap_ctx *ctx, const struct ap_request *rq, struct a
 	n = rq->other && rq->other->graph->nnode > n ? rq->other->graph->nnode : n;
 	if (rq->cutting && n < 2 * rq->cutting->graph->nnode)
 		n = 2 * rq->cutting->graph->nnode;
+	if (rq->keep_cut && n < rq->keep_cut->graph->nnode)
+		n = rq->keep_cut->graph->nnode;
 	*f = (struct ap_found){.count = AP_NEW_N(ctx->arena, int32_t *, n), .room = n};
 	if (rq->cutting)
 		f->spot = AP_NEW_N(ctx->arena, struct ap_spot, rq->cutting->graph->nnode);
@@ -1434,6 +1594,11 @@ enum ap_status ap_drive_again(struct ap_ctx *ctx, const struct ap_request *rq, s
 		ap_graph_staged(ctx, rq->cutting->graph, found->spot, &recut.graph);
 		recut.step = step_of_cut(ctx, rq->step);
 	}
+	if (found->kept) {
+		recut.graph = rq->keep_cut->graph;
+		recut.step = rq->keep_cut->step;
+	}
+	recut.given = rows_on(ctx, rq->graph, rq->given, recut.graph);
 	rq = &recut;
 	AP_TRY(ap_pins_make(ctx, rq->graph, rq->machine->ndev, rq->step, rq->given, &d.pinned));
 	d.fixed = d.pinned;

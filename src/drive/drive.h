@@ -27,6 +27,7 @@ struct ap_found {
 	struct ap_search_info search; /* of it */
 	bool other; /* it is of the request's other cut */
 	bool recut; /* it is of one that the search made */
+	bool kept; /* it is of request.keep_cut */
 	struct ap_spot *spot; /* [request.cutting->graph->nnode] then, of that one */
 	ap_id room; /* rows of count */
 	struct ap_hybrid hybrid; /* of whose own graph the plan is; dp 0: none */

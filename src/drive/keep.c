@@ -188,16 +188,15 @@ const struct ap_plan *ap_keep(struct ap_ctx *ctx, const struct ap_keep_job *job,
 		.most_s = job->best_s * (1 + job->within)};
 	const int32_t **row = AP_NEW_N(ctx->arena, const int32_t *, rq->graph->nnode);
 	struct ap_plan *out;
+	uint32_t before;
 
 	x.best = ap_arena_memdup(ctx->arena, now, rq->graph->nnode * sizeof *x.best);
-	x.changes = count_changes(&x, now);
+	x.changes = before = count_changes(&x, now);
 	x.sketches = ap_arena_create_like(ctx->arena);
 	for (ap_id i = 0; i < rq->graph->nnode; i++) {
 		row[i] = job->old[i] ? job->old[i] : now[i];
 		told->of += job->old[i] != NULL;
 	}
-	told->best_step_s = job->best_s;
-	told->best_changes = x.changes;
 	told->old_step_s = try_rows(&x, row);
 	if (x.changes > 0) {
 		go_back(&x, now);
@@ -206,7 +205,7 @@ const struct ap_plan *ap_keep(struct ap_ctx *ctx, const struct ap_keep_job *job,
 	ap_arena_destroy(x.sketches);
 	*steps += x.steps;
 	told->changes = x.changes;
-	if (x.changes == told->best_changes)
+	if (x.best_s == job->best->prediction.step_time_s && x.changes == before)
 		return job->best;
 	out = AP_NEW(ctx->arena, struct ap_plan);
 	ap_plan_sketch(job->maker, x.best, out);

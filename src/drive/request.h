@@ -19,6 +19,13 @@ struct ap_other_cut {
 
 struct ap_stages_request; /* pipeline/stages.h */
 
+/* The graph cut into stages as an old plan has them. */
+struct ap_kept_cut {
+	const struct ap_graph *graph;
+	const struct ap_step *step; /* the request's, with this cut's pipe */
+	const int32_t *const *counts; /* of the old plan, [graph->nnode], as ap_request.keep */
+};
+
 struct ap_request {
 	const struct ap_graph *graph;
 	const struct ap_machine *machine;
@@ -38,13 +45,14 @@ struct ap_request {
 	bool certify; /* a second engine must confirm the answer (drive/certify.h) */
 	const int32_t *const *given; /* counts fixed beside the graph's pins, [node][factor]; it and its
 	                              * rows may be NULL */
-	const int32_t *const *keep; /* counts of an old plan to change little of, [node][factor];
-		rows NULL: it
-	                             * has no such operator; NULL: there is none */
+	const int32_t *const *keep; /* counts of an old plan to change little of, [node][factor]; rows NULL:
+	                             * it has no such operator; NULL: there is none */
+	const struct ap_kept_cut *keep_cut; /* its stages, where graph was cut by cost; NULL: they are
+	                                     * others in number, or cannot be here */
 	const char *keep_file; /* of that plan */
 	double keep_within; /* of the best step, of 1 */
-	double keep_best_s; /* a step that is known from elsewhere, and counts as the best if it is less; 0:
-	                       none */
+	double keep_best_s; /* a step that is known from elsewhere, and counts as the best if it is less;
+	                     * 0: none */
 	uint32_t nsetting; /* echoed in the plan */
 	const struct ap_setting *setting;
 };

@@ -309,6 +309,10 @@ struct ap_plan {
 		uint32_t of, changes; /* operators that the old plan has, too; those cut otherwise now */
 		uint32_t least; /* no plan whose sum is within the tolerance changes fewer; 0: none need be,
 		                   or nothing is known */
+		uint32_t moved; /* operators that are in another part of the pipeline than in the old plan,
+		                 * where that is as long a pipeline */
+		double stages_step_s; /* the fastest plan found with the old plan's stages; INFINITY: none
+		                       * fits; 0: the best found has them, or there are none */
 		double within; /* the tolerance, of 1 */
 		double best_step_s; /* the best step found, */
 		uint32_t best_changes; /* and what its plan changes; AP_NONE: not known */

@@ -1031,7 +1031,8 @@ void ap_plan_write_pipeline(struct ap_plan_writer *pw)
 {
 	static const char *const cut[] = {[AP_CUT_BY_COST] = "cost", [AP_CUT_BY_MEMORY] = "memory",
 		[AP_CUT_BY_LAYERS] = "layers", [AP_CUT_BY_CONFIG] = "stage_config",
-		[AP_CUT_BY_GRAPH] = "graph", [AP_CUT_BY_STRATEGY] = "strategy"};
+		[AP_CUT_BY_GRAPH] = "graph", [AP_CUT_BY_STRATEGY] = "strategy",
+		[AP_CUT_BY_KEPT] = "kept"};
 	const struct ap_plan *p = pw->p;
 	const struct ap_pipe *pipe = p->step->pipe;
 	struct ap_jw *w = &pw->w;

@@ -219,7 +219,8 @@ static void add_cut(struct ap_str *out, const struct ap_pipe *pipe)
 		[AP_CUT_BY_MEMORY] = "by cost, within the memory of each stage",
 		[AP_CUT_BY_LAYERS] = "between layers",
 		[AP_CUT_BY_CONFIG] = "as --stage-config says", [AP_CUT_BY_GRAPH] = "as the graph file says",
-		[AP_CUT_BY_STRATEGY] = "as the strategy file says"};
+		[AP_CUT_BY_STRATEGY] = "as the strategy file says",
+		[AP_CUT_BY_KEPT] = "as in the plan that is kept"};
 	const struct ap_pipe_cut *cut = pipe->cut;
 
 	if (!cut)
@@ -1006,7 +1007,7 @@ static void add_kept_decision(struct ap_str *out, const struct ap_plan_kept *k)
 /* What an old plan had to do with it. */
 static void add_kept(struct ap_str *out, const struct ap_plan_kept *k, double step_s)
 {
-	char best[32], old[32];
+	char best[32], old[32], stages[32];
 
 	if (!k)
 		return;
@@ -1019,6 +1020,11 @@ static void add_kept(struct ap_str *out, const struct ap_plan_kept *k, double st
 		ap_format_seconds(k->best_step_s, best));
 	line(out, "", "the step is %.2f %% longer than that; up to %g %% is allowed",
 		100 * fmax(step_s / k->best_step_s - 1, 0), 100 * k->within);
+	if (k->moved)
+		line(out, "", "%" PRIu32 " operators are in other stages; with the old ones %s%s", k->moved,
+			isfinite(k->stages_step_s) ? "the fastest plan found takes "
+				: "no plan was found that fits",
+			isfinite(k->stages_step_s) ? ap_format_seconds(k->stages_step_s, stages) : "");
 	if (k->changes == 0)
 		return;
 	if (k->least && k->least < k->changes)
@@ -1187,6 +1193,8 @@ void ap_emit_summary_json(const struct ap_plan *p, const struct ap_tries *tries,
 		}
 		ap_jw_kint(&pw.w, "operators", p->kept->of);
 		ap_jw_kint(&pw.w, "changed", p->kept->changes);
+		if (!p->kept->decision)
+			ap_jw_kint(&pw.w, "moved", p->kept->moved);
 		ap_jw_kint(&pw.w, "least_changed", p->kept->least);
 		ap_jw_knum(&pw.w, "within", p->kept->within);
 		ap_jw_knum(&pw.w, "best_step_time_s", p->kept->best_step_s);

@@ -70,7 +70,8 @@ struct ap_pipe_cut { /* how a graph was cut into the parts of a pipeline */
 		AP_CUT_BY_LAYERS,
 		AP_CUT_BY_CONFIG, /* --stage-config */
 		AP_CUT_BY_GRAPH, /* the graph file */
-		AP_CUT_BY_STRATEGY /* the stages of a strategy file's operators */
+		AP_CUT_BY_STRATEGY, /* the stages of a strategy file's operators */
+		AP_CUT_BY_KEPT /* the stages of the plan that --keep names */
 	} by;
 	const char *layers; /* by layers: their cells, "network.blocks.N" */
 	const int64_t *count; /* then, [segment * nstage + stage] layers of each part */
