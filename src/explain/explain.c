@@ -27,7 +27,7 @@
 #include "shard/refusal.h"
 #include "shard/strategy.h"
 
-enum { MOST_LISTED = 10, MOST_CUTS = 40, MOST_WHY = 160 };
+enum { MOST_LISTED = 10, MOST_CUTS = 40, MOST_WHY = 160, MOST_RUNS = 8, MOST_NAME = 60 };
 
 /* ---- words ---- */
 
@@ -893,6 +893,77 @@ void ap_explain_stage(const struct ap_explaining *x, uint32_t stage)
 
 /* ---- a tensor ---- */
 
+/* Ranks [n], ascending, as runs: "0-7", "0,8,16,24"; of many runs the first. */
+static const char *ranks_text(const struct ap_explaining *x, const int64_t *rank, uint32_t n)
+{
+	struct ap_str s;
+	uint32_t runs = 0;
+
+	ap_str_init(&s, x->ctx->arena);
+	for (uint32_t i = 0, end; i < n; i = end + 1, runs++) {
+		for (end = i; end + 1 < n && rank[end + 1] == rank[end] + 1; end++)
+			;
+		if (runs == MOST_RUNS) {
+			ap_str_addf(&s, ",.. (%" PRIu32 " ranks, to %" PRId64 ")", n, rank[n - 1]);
+			break;
+		}
+		ap_str_addf(&s, "%s%" PRId64, runs ? "," : "", rank[i]);
+		if (end > i)
+			ap_str_addf(&s, "-%" PRId64, rank[end]);
+	}
+	return s.s;
+}
+
+/* Which ranks hold which part of a parameter: "[2:4,:]" are rows 2 and 3. */
+static void tell_holders(const struct ap_explaining *x, const struct ap_plan_param *p)
+{
+	static const struct ap_column columns[] = {{"part", "part", AP_CELL_TEXT}, {"ranks", "ranks",
+		AP_CELL_TEXT}};
+	const struct ap_plan_op *op = &x->plan->op[p->node];
+	const struct ap_layout *l = &op->in[p->operand];
+	const struct ap_plan_stage *stage = &x->plan->stage[ap_plan_op_stage(x->plan, p->node)];
+	int64_t parts = ap_layout_parts(l), *rank;
+
+	if (parts == 1)
+		return;
+	rank = AP_NEW_N(x->ctx->arena, int64_t, (size_t)stage->devices);
+	ap_sheet_block(x->sheet, "holders", "which ranks hold which part");
+	ap_sheet_columns(x->sheet, columns, AP_COUNT(columns));
+	for (int64_t part = 0; part < parts && part < MOST_CUTS; part++) {
+		int64_t at[AP_MAX_RANK], left = part;
+		struct ap_str s;
+		uint32_t n = 0;
+
+		for (int32_t d = l->rank; d-- > 0; left /= l->dim[d].cut)
+			at[d] = left % l->dim[d].cut;
+		ap_str_init(&s, x->ctx->arena);
+		for (int32_t d = 0; d < l->rank; d++) {
+			ap_str_add(&s, d ? "," : "[");
+			if (l->dim[d].cut > 1)
+				ap_str_addf(&s, "%" PRId64 ":%" PRId64, at[d] * p->slice[d],
+					(at[d] + 1) * p->slice[d]);
+			else
+				ap_str_addc(&s, ':');
+		}
+		ap_str_addc(&s, ']');
+		for (int64_t r = 0; r < stage->devices; r++) {
+			bool here = true;
+
+			for (int32_t d = 0; d < l->rank; d++)
+				here &= l->dim[d].cut == 1 || r / l->dim[d].stride % l->dim[d].cut == at[d];
+			if (here)
+				rank[n++] = stage->first_rank + r;
+		}
+		ap_sheet_cell_text(x->sheet, s.s);
+		ap_sheet_cell_text(x->sheet, ranks_text(x, rank, n));
+	}
+	if (parts > MOST_CUTS)
+		ap_sheet_remark(x->sheet, "And %" PRId64 " parts more.", parts - MOST_CUTS);
+	if (p->shard.shards > 1)
+		ap_sheet_remark(x->sheet, "Each part is dealt among %" PRId64 " of its ranks.",
+			p->shard.shards);
+}
+
 void ap_explain_tensor(const struct ap_explaining *x, ap_id tensor)
 {
 	static const struct ap_column columns[] = {{"way", "", AP_CELL_TEXT}, {"operator", "operator",
@@ -944,6 +1015,7 @@ void ap_explain_tensor(const struct ap_explaining *x, ap_id tensor)
 					comm_times(x, p->node, &op->comm[k].comm), op->comm[k].time_s,
 					comm_text(x, &op->comm[k], &constants));
 		tell_constants(x, &constants);
+		tell_holders(x, p);
 	}
 }
 
@@ -1326,6 +1398,17 @@ static void add_baseline(const struct ap_explaining *x, const char *name, const 
 	ap_sheet_cell_text(x->sheet, fits ? "" : "does not fit");
 }
 
+/* A reason with the name that it begins with, `operator "..."`, by its end: the reason is asked for. */
+static const char *shorter(const struct ap_explaining *x, const char *why)
+{
+	const char *from = strchr(why, '"'), *to = from ? strchr(from + 1, '"') : NULL;
+
+	if (to && (size_t)(to - from) > MOST_NAME)
+		why = ap_arena_printf(x->ctx->arena, "%.*s...%s", (int)(from - why + 1), why, to - MOST_NAME);
+	return strlen(why) <= 2 * MOST_WHY ? why
+		: ap_arena_printf(x->ctx->arena, "%s...", ap_arena_strndup(x->ctx->arena, why, 2 * MOST_WHY));
+}
+
 void ap_explain_plan(const struct ap_explaining *x, const struct ap_explained_baseline *baseline, uint32_t n)
 {
 	static const struct ap_column columns[] = {{"plan", "", AP_CELL_TEXT}, {"step_s", "step",
@@ -1347,9 +1430,8 @@ void ap_explain_plan(const struct ap_explaining *x, const struct ap_explained_ba
 			add_baseline(x, baseline[i].name, &baseline[i].prediction, baseline[i].fits);
 	for (uint32_t i = 0; i < n; i++)
 		if (baseline[i].why_not)
-			ap_sheet_remark(x->sheet, "There is no plan of %s: %s%s", baseline[i].name,
-				ap_arena_strndup(x->ctx->arena, baseline[i].why_not, MOST_WHY),
-				strlen(baseline[i].why_not) > MOST_WHY ? "..." : "");
+			ap_sheet_remark(x->sheet, "There is no plan of %s: %s", baseline[i].name,
+				shorter(x, baseline[i].why_not));
 	ap_sheet_remark(x->sheet, "step = compute + exposed communication + bubble + optimizer, of a "
 		"device, mean over "
 		"the stages.");

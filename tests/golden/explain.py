@@ -5,6 +5,7 @@ Holds what `explain` tells of plans against the plans: its terms add up to what 
 plan's cut, and of a cut that is given, is what a search with that cut finds.
 """
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -167,7 +168,40 @@ def check_whole(plan, doc):
     ask(layers == set(range(len(layers))), plan, "layers from 0 on")
 
 
+def runs_of(ranks):
+    """Ranks as explain has them: runs, of more than eight the first."""
+    runs = []
+    for r in ranks:
+        if runs and runs[-1][1] == r - 1:
+            runs[-1][1] = r
+        else:
+            runs.append([r, r])
+    texts = ["%d" % a if a == b else "%d-%d" % (a, b) for a, b in runs]
+    more = ",.. (%d ranks, to %d)" % (len(ranks), ranks[-1]) if len(runs) > 8 else ""
+    return ",".join(texts[:8]) + more
+
+
+def check_holders(plan, doc, param, first_rank):
+    """Who holds what, by the device matrix and the tensor map of the plan file."""
+    thing = [t for t in explain(plan, param["name"]) if t["kind"] == "tensor" and t["name"] == param["name"]][0]
+    matrix, held = param["dev_matrix"], {}
+    for rank in range(math.prod(matrix)):
+        at, left = [0] * len(matrix), rank
+        for axis in reversed(range(len(matrix))):
+            left, at[axis] = divmod(left, matrix[axis])
+        part = []
+        for size, whole, axis in zip(param["slice_shape"], param["tensor_shape"], param["tensor_map"]):
+            start = 0 if axis < 0 else at[len(matrix) - 1 - axis] * size
+            part.append(":" if size == whole else "%d:%d" % (start, start + size))
+        held.setdefault("[%s]" % ",".join(part), []).append(first_rank + rank)
+    want = {part: runs_of(ranks) for part, ranks in held.items()} if len(held) > 1 else {}
+    got = {r["part"]: r["ranks"] for r in thing.get("holders", {}).get("rows", [])}
+    ask(got == want if len(want) <= 40 else got.items() <= want.items(), plan, param["name"], got, want)
+    return len(held) > 1
+
+
 def main():
+    held = 0
     with tempfile.TemporaryDirectory() as folder:
         for i, case in enumerate(CASES):
             plan = os.path.join(folder, "%d.plan.json" % i)
@@ -178,6 +212,11 @@ def main():
             ops = doc["operators"]
             for op in ops[::max(1, len(ops) // 4)]:
                 check_operator(plan, doc, op)
+            first = {stage["id"]: stage["first_rank"] for stage in doc["stages"]}
+            plain = [p for p in doc["parameters"] if p.get("tensor_map") and min(p["tensor_map"]) >= -1]
+            for param in plain[::max(1, len(plain) // 8)]:
+                held += check_holders(plan, doc, param, first[param["stage"]])
+    ask(held > 8, "few parameters in parts:", held)
     sys.exit(1 if failed else 0)
 
 
