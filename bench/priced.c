@@ -264,6 +264,13 @@ static const char *text_of(const struct facts *f, int64_t n)
 	return ap_arena_printf(f->arena, "%" PRId64, n);
 }
 
+static const char *dispatcher_of(const struct facts *f, const struct run *run)
+{
+	const char *calls = run->framework->calls;
+
+	return run->ep > 1 && !(calls && begins(f->model, calls)) ? run->framework->dispatcher : NULL;
+}
+
 static const char *scales_of(const struct run *run)
 {
 	return run->precision->scales ? run->precision->scales : run->framework->scales;
@@ -293,7 +300,7 @@ static enum autopar_status set_all(struct autopar *a, const struct facts *f, con
 		{"fp8_param_gather", run->precision->bits == 8 && run->zero && run->framework->narrow ? "true"
 			: NULL},
 		{"tp_comm_overlap", overlaps_products(f, run) ? "true" : NULL},
-		{"moe_token_dispatcher_type", run->ep > 1 ? run->framework->dispatcher : NULL},
+		{"moe_token_dispatcher_type", dispatcher_of(f, run)},
 		{"expert_imbalance", run->framework->balanced ? "1" : NULL},
 		{"enable_parallel_optimizer", run->zero ? "true" : "false"},
 		{"optimizer_level", run->zero > 1 ? levels[run->zero] : NULL},

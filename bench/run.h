@@ -49,6 +49,9 @@ struct framework {
 	const char *scales; /* of operands in 8 bits, where a row does not say; NULL: as Megatron, delayed */
 	const char *dispatcher; /* of tokens: its recipes take DeepEP, on GB200 HybridEP, which sends alike
 	                           (megatron/bridge/training/flex_dispatcher_backend.py); NULL: a call */
+	const char *calls; /* networks whose recipes leave tokens to a call all the same: none sets
+	                      moe_flex_dispatcher_backend (scripts/performance/configs/gpt_oss of
+	                      Megatron-Bridge); NULL: none */
 	bool balanced; /* its published runs force the router's load to balance */
 	bool behind; /* gradients are exchanged behind all passes, unless overlap-grad-reduce is given; the
 	                recipes of NeMo and Megatron-Bridge give it, as they give */
