@@ -31,6 +31,20 @@ enum { MOST_LISTED = 10, MOST_CUTS = 40, MOST_WHY = 160, MOST_RUNS = 8, MOST_NAM
 
 /* ---- words ---- */
 
+/* The first place from s on where a character of UTF-8 begins. */
+static const char *character_at(const char *s)
+{
+	while (((unsigned char)*s & 0xC0) == 0x80)
+		s++;
+	return s;
+}
+
+/* The whole characters in the first n bytes of a text, and the one that these end in. */
+static const char *beginning(const struct ap_explaining *x, const char *s, size_t n)
+{
+	return strlen(s) <= n ? s : ap_arena_strndup(x->ctx->arena, s, (size_t)(character_at(s + n) - s));
+}
+
 /* The number of devices that an operator runs on. */
 static int64_t devices_of(const struct ap_explaining *x, ap_id node)
 {
@@ -639,7 +653,7 @@ static void tell_refused(const struct ap_explaining *x, ap_id node)
 				ap_sheet_cell_text(x->sheet, at ? ap_cut_place(x->ctx, b, at, dim,
 					x->plan->step) : "the operator");
 				ap_sheet_cell_text(x->sheet, parts.s);
-				ap_sheet_cell_text(x->sheet, ap_arena_strndup(x->ctx->arena, last, MOST_WHY));
+				ap_sheet_cell_text(x->sheet, beginning(x, last, MOST_WHY));
 			}
 			if (!why)
 				continue;
@@ -1404,9 +1418,10 @@ static const char *shorter(const struct ap_explaining *x, const char *why)
 	const char *from = strchr(why, '"'), *to = from ? strchr(from + 1, '"') : NULL;
 
 	if (to && (size_t)(to - from) > MOST_NAME)
-		why = ap_arena_printf(x->ctx->arena, "%.*s...%s", (int)(from - why + 1), why, to - MOST_NAME);
+		why = ap_arena_printf(x->ctx->arena, "%.*s...%s", (int)(from - why + 1), why,
+			character_at(to - MOST_NAME));
 	return strlen(why) <= 2 * MOST_WHY ? why
-		: ap_arena_printf(x->ctx->arena, "%s...", ap_arena_strndup(x->ctx->arena, why, 2 * MOST_WHY));
+		: ap_arena_printf(x->ctx->arena, "%s...", beginning(x, why, 2 * MOST_WHY));
 }
 
 void ap_explain_plan(const struct ap_explaining *x, const struct ap_explained_baseline *baseline, uint32_t n)
