@@ -125,6 +125,7 @@ class Bindings(unittest.TestCase):
         self.assertFalse(stopped.complete)
 
     def test_interrupt(self):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's jobs in the background ignore it
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         began = time.monotonic()
