@@ -25,35 +25,26 @@ struct trying {
 	struct ap_trial_yield *yield;
 };
 
-/* Makes the plan of a point; false if it is none. */
-static bool sketch(struct ap_ctx *ctx, const struct ap_trial_case *c, const struct ap_decision_point *point,
-	struct ap_plan *out)
-{
-	struct ap_inputs in;
-	struct ap_settings o;
-
-	ap_points_settings(ctx, c->set, c->space, point, &o);
-	ap_settings_check(ctx, &o, AP_FOR_evaluate);
-	if (ap_diag_status(ctx->diag) != AP_OK ||
-		ap_inputs_make(ctx, &o, c->src, AP_FOR_evaluate, &in) != AP_OK ||
-		ap_inputs_give(ctx, &o, c->src, AP_FOR_evaluate, &in) != AP_OK)
-		return false;
-	ap_plan_sketch_in(ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, c->usable_bytes),
-		ctx->arena, in.counts, out);
-	return true;
-}
-
 /* Prices the plan of a point; excess: [stages] by what each stage is too large, where the plan is. */
 static void price(struct trying *t, const struct ap_decision_point *point, int64_t *excess)
 {
 	struct ap_ctx *ctx = t->ctx;
-	struct ap_plan plan;
+	struct ap_inputs in;
+	struct ap_settings o;
+	struct ap_plan plan; /* points into in */
+	struct ap_plan_maker *maker;
 	bool fits;
 
+	ap_points_settings(ctx, t->c->set, t->c->space, point, &o);
+	ap_settings_check(ctx, &o, AP_FOR_evaluate);
 	t->trial->verdict = AP_DECISION_REFUSED;
-	if (!sketch(ctx, t->c, point, &plan))
+	if (ap_diag_status(ctx->diag) != AP_OK ||
+		ap_inputs_make(ctx, &o, t->c->src, AP_FOR_evaluate, &in) != AP_OK ||
+		ap_inputs_give(ctx, &o, t->c->src, AP_FOR_evaluate, &in) != AP_OK)
 		return;
 	t->yield->priced++;
+	maker = ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, t->c->usable_bytes);
+	ap_plan_sketch_in(maker, ctx->arena, in.counts, &plan);
 	t->trial->memory_bytes = plan.prediction.memory.total;
 	fits = t->trial->memory_bytes <= t->c->usable_bytes;
 	t->trial->verdict = fits ? AP_DECISION_FITS : AP_DECISION_TOO_LARGE;
