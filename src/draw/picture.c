@@ -298,7 +298,8 @@ static const char *legend_of(struct ap_ctx *ctx, const struct facts *f)
 	if (f->batch > 0)
 		ap_str_addf(&text, ", batch %" PRId64 ", %.1f samples/s", f->batch,
 			f->samples_per_s);
-	ap_str_addf(&text, "\n%s: %s", f->mode, f->status);
+	if (strcmp(f->mode, f->status) != 0) /* both are "given" where no cuts were searched */
+		ap_str_addf(&text, "\n%s: %s", f->mode, f->status);
 	if (f->gap > 0)
 		ap_str_addf(&text, ", at most %.2f%% from the best", 100 * f->gap);
 	return text.s;
