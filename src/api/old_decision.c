@@ -27,7 +27,8 @@ struct ap_old_decision {
 	int64_t devices;
 	bool hybrid; /* else operators are cut one by one */
 	bool deals_micro; /* the hybrid says samples of a micro-batch */
-	struct ap_decision_point point; /* of cuts one by one without degrees */
+	struct ap_decision_point point; /* of cuts one by one without degrees; with devices it is none of a
+	                                   decision, whose stages have equal numbers of them */
 };
 
 /* ---- what the file says ---- */
@@ -45,6 +46,8 @@ static void read_point(struct ap_ctx *ctx, const struct ap_settings *set, struct
 		.recompute = set->recompute ? set->recompute : "none"};
 	p->regathers = set->parallel_optimizer_comm_recompute && p->level && p->level < 3 &&
 		strcmp(p->recompute, "none") != 0;
+	if (!ap_ints_equal(&set->stage_devices))
+		p->devices = ap_setting_text(ctx->arena, ap_setting_at(AP_SET_stage_devices), set);
 	if (p->vpp == 1 && p->scheduler == AP_SCHEDULER_INTERLEAVED)
 		p->scheduler = AP_SCHEDULER_1F1B;
 	if (!old->hybrid || ap_hybrid_parse(ctx, hybrid, &h) != AP_OK)
@@ -120,7 +123,7 @@ static bool has_stages(const struct ap_old_decision *old, const struct ap_decisi
 {
 	const struct ap_decision_point *o = &old->point;
 
-	return p->pp == o->pp && p->vpp == o->vpp && p->micro_batches == o->micro_batches &&
+	return !o->devices && p->pp == o->pp && p->vpp == o->vpp && p->micro_batches == o->micro_batches &&
 		(p->pp == 1 || p->scheduler == o->scheduler) && p->level == o->level &&
 		p->regathers == o->regathers;
 }
@@ -244,6 +247,8 @@ static const char *why_none(struct ap_ctx *ctx, const struct ap_old_decision *ol
 	if (old->devices != s->devices)
 		return ap_arena_printf(ctx->arena, "it is of %" PRId64 " devices, and there are %" PRId64,
 			old->devices, s->devices);
+	if (o->devices)
+		return "its stages have unequal numbers of devices, which are not kept";
 	if (other && s->micro_batches.n && !ap_choices_has(&s->micro_batches, o->micro_batches) &&
 		!ap_setting_given(set, AP_SET_micro_batches))
 		return ap_arena_printf(ctx->arena, "%s has to be given: the network mixes the samples of a "
@@ -434,8 +439,9 @@ static const char *words(struct ap_ctx *ctx, const struct ap_old_decision *old,
 		return ap_points_words(ctx, s, p);
 	if (old->plan.decided)
 		return ap_arena_printf(ctx->arena, "%s, operators cut one by one", old->plan.decided);
-	return ap_arena_printf(ctx->arena, "pp=%" PRId64 " micro-batches=%" PRId64
-		" recompute=%s, operators cut one by one", p->pp, p->micro_batches, p->recompute);
+	return ap_arena_printf(ctx->arena, "%spp=%" PRId64 " micro-batches=%" PRId64 " recompute=%s%s",
+		p->devices ? ap_arena_printf(ctx->arena, "devices=%s ", p->devices) : "", p->pp,
+		p->micro_batches, p->recompute, old->hybrid ? "" : ", operators cut one by one");
 }
 
 struct ap_plan_kept *ap_old_decision_hold(struct ap_ctx *ctx, const struct ap_old_decision *old,

@@ -62,7 +62,7 @@ static const char *words(struct ap_ctx *ctx, const char *text)
 static void write_settings(struct ap_ctx *ctx, const struct ap_saved *s, struct ap_str *out)
 {
 	static const char *const keys[] = {"executor", "software", "hybrid", "pipeline_stages",
-		"pipeline_segments", "pipeline_scheduler", "micro_batches", "recompute",
+		"stage_devices", "pipeline_segments", "pipeline_scheduler", "micro_batches", "recompute",
 		"enable_parallel_optimizer", "optimizer_level"};
 	size_t n = s->decided ? 2 : AP_COUNT(keys); /* the words hold the others */
 

@@ -151,6 +151,7 @@ def check(rng, case):
 
 def check_stopped():
     """A signal ends it with what is known, which is then not called complete."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's jobs in the background ignore it
     for wait_s in (2.0**k / 4 for k in range(8)):
         with subprocess.Popen([PROGRAM, "search", "gpt3_13b_flash", "--device-num", "64", "--chip", "ascend910b",
                                "--micro-batches", "8", "--vary", "hccs.bandwidth=0.1x..10x", "--json"],
