@@ -2,6 +2,7 @@
 /* Finds profiles by name: built in, or in files. */
 #include "hw/chip.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -350,7 +351,8 @@ static enum ap_status get_curve(struct ap_ctx *ctx, const struct ap_json *doc, c
 	AP_TRY(ap_json_opt_int(ctx, doc, obj, "servers", 1, AP_MAX_DEVICES, &out->servers));
 	if (out->ranks % out->servers)
 		return ap_json_report(ctx, doc, ap_jv_get(obj, "servers"), AP_ERROR, AP_MEANING, NULL,
-			"key-range", "servers hold equally many of the ranks");
+			"key-range", "%" PRId64 " servers of %" PRId64
+			" ranks; expected a number that divides them", out->servers, out->ranks);
 	AP_TRY(ap_json_opt_str(ctx, doc, obj, "source", &out->source));
 	AP_TRY(ap_json_get_arr(ctx, doc, obj, "curve", &list));
 	if (ap_jv_count(list) < 2 || ap_jv_count(list) > AP_MOST_CURVE_POINTS)

@@ -257,7 +257,6 @@ static bool read_axes(struct book *b, const struct ap_jv *list, int64_t count, s
 static bool book_group(struct book *b, const struct ap_jv *obj, int64_t first, int64_t count,
 	struct ap_axes *out)
 {
-	enum { MOST_RANKS = 1024 };
 	const struct ap_jv *ranks = ap_jv_get(obj, "ranks"), *v;
 	struct ap_axes own, *axes = out ? out : &own;
 	int64_t size, want, i = 0;
@@ -266,9 +265,9 @@ static bool book_group(struct book *b, const struct ap_jv *obj, int64_t first, i
 		return false;
 	size = ap_axes_size(axes);
 	if (!ranks) {
-		if (size <= MOST_RANKS)
+		if (size <= AP_PLAN_MOST_LISTED)
 			book_fault(b, obj, "no key \"ranks\"");
-		return size > MOST_RANKS;
+		return size > AP_PLAN_MOST_LISTED;
 	}
 	if ((int64_t)ap_jv_count(ranks) != size) {
 		book_fault(b, ranks, "expected %" PRId64 " ranks, as the axes say", size);
@@ -1537,17 +1536,16 @@ static void hold_piece(void *user, const struct ap_piece *p)
 static void hold_sends(struct book *b, const struct ap_jv *m, const char *key, int64_t from,
 	const struct ap_layout *a, int64_t to, const struct ap_layout *z, const int64_t *size)
 {
-	enum { MOST_PIECES = 1024 };
 	const struct ap_jv *list = ap_jv_get(m, key);
 	struct holding_sends x = {b, list ? ap_jv_first(list) : NULL, b->first[from], b->first[to],
 		a->rank, 0};
 
 	ap_pieces_each(b->ctx->scratch, &(struct ap_pieces_side){a, b->ndev[from]},
 		&(struct ap_pieces_side){z, b->ndev[to]}, size, hold_piece, &x);
-	if (!list && x.n <= MOST_PIECES)
+	if (!list && x.n <= AP_PLAN_MOST_LISTED)
 		book_fault(b, m, "no key \"%s\"", key);
-	else if (list && (x.n > MOST_PIECES || ap_jv_count(list) != x.n))
-		book_fault(b, list, "expected %" PRIu32 " pieces%s", x.n, x.n > MOST_PIECES
+	else if (list && (x.n > AP_PLAN_MOST_LISTED || ap_jv_count(list) != x.n))
+		book_fault(b, list, "expected %" PRIu32 " pieces%s", x.n, x.n > AP_PLAN_MOST_LISTED
 			? ", which are not listed" : "");
 }
 

@@ -7,6 +7,9 @@
 
 #include "base/json.h"
 
+/* Ranks of a group, pieces of a send: where there are more, a plan lists none, as it could take gigabytes. */
+enum { AP_PLAN_MOST_LISTED = 1024 };
+
 enum ap_plan_form {
 	AP_PLAN_OBJECT,
 	AP_PLAN_TEXT,

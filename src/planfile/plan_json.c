@@ -18,6 +18,7 @@
 #include "pipeline/schedule.h"
 #include "plan/memory.h"
 #include "plan/terms.h"
+#include "planfile/plan_form.h"
 #include "problem/problem.h"
 #include "rule/attr.h"
 #include "rule/window.h"
@@ -262,8 +263,6 @@ void ap_plan_write_baselines(struct ap_plan_writer *pw)
 	ap_jw_end(w);
 }
 
-#define MOST_RANKS 1024 /* larger groups are not listed: a plan could take gigabytes */
-
 /* The ranks of the group of a stage's first rank, ascending: strides descend, so the digits of i in
  * the axes' sizes are coordinates of member i. */
 static struct ap_plan_text text_of_ranks(struct ap_plan_writer *pw, int32_t stage,
@@ -294,7 +293,7 @@ static void write_axis(struct ap_jw *w, const struct ap_axis *axis)
 	ap_jw_end(w);
 }
 
-/* Writes members "axes" ([stride, size], outermost first) and, for groups up to MOST_RANKS, "ranks"
+/* Writes members "axes" ([stride, size], outermost first) and, for groups up to AP_PLAN_MOST_LISTED, "ranks"
  * (of the group of the stage's first rank) of the current object. */
 static void write_group(struct ap_plan_writer *pw, int32_t stage, const struct ap_axes *axes)
 {
@@ -310,7 +309,7 @@ static void write_group(struct ap_plan_writer *pw, int32_t stage, const struct a
 	for (int i = 0; i < axes->n; i++)
 		write_axis(&pw->w, &axes->axis[i]);
 	ap_jw_end(&pw->w);
-	if (ap_axes_size(axes) > MOST_RANKS)
+	if (ap_axes_size(axes) > AP_PLAN_MOST_LISTED)
 		return;
 	key.stage = stage;
 	memcpy(key.axis, axes->axis, bytes);
@@ -914,7 +913,7 @@ static void write_sends(struct ap_plan_writer *pw, const char *key, const struct
 	for (int d = 0; d < t->shape.rank; d++)
 		size[d] = t->shape.dim[d] / (t->batch >> d & 1 ? pw->p->step->micro_batches : 1);
 	ap_pieces_each(pw->scratch, &left, &right, size, count_piece, &n);
-	if (n <= MOST_RANKS) {
+	if (n <= AP_PLAN_MOST_LISTED) {
 		ap_jw_karr(&pw->w, key);
 		ap_pieces_each(pw->scratch, &left, &right, size, write_piece, &x);
 		ap_jw_end(&pw->w);
