@@ -177,7 +177,7 @@ START_TEST(faults_of_curves)
 		{"[{'collective':'Reduce','ranks':4,'curve':[[1,1],[2,2]]}]", "\"Reduce\"; expected AllReduce"},
 		{"[{'collective':'Send','ranks':2,'curve':[[1,1],[2,2]]}]", "\"Send\"; expected AllReduce"},
 		{"[{'collective':'AllReduce','ranks':1,'curve':[[1,1],[2,2]]}]", "ranks"},
-		{"[{'collective':'AllReduce','ranks':4,'servers':3,'curve':[[1,1],[2,2]]}]", "equally many"},
+		{"[{'collective':'AllReduce','ranks':4,'servers':3,'curve':[[1,1],[2,2]]}]", "3 servers of 4 ranks"},
 		{"[" GROUP "[[1,1]]}]", "a curve has 2 to 256 points"},
 		{"[" GROUP "[[1,1],[1,2]]}]", "all points are of one size"},
 		{"[" GROUP "[[1,1],[0,2]]}]", "a point is [bytes, seconds], both above 0"},
