@@ -6,8 +6,9 @@
  * A context holds settings and inputs; searches and evaluations of it make plans. The library has
  * no global state, prints nothing, and ends the program only on finding a bug in itself (an
  * assertion). Contexts are independent: any number of threads may use one each. One context is used
- * by one thread at a time, except for autopar_stop(). Pictures are drawn by a separate process, so
- * threads need not take turns.
+ * by one thread at a time, except for autopar_stop(). Pictures are drawn by a child process, so
+ * threads need not take turns, if malloc works in a child of a process with threads. glibc's does,
+ * that of GCC 12's AddressSanitizer does not: there no other thread may allocate meanwhile.
  *
  * Errors are values. Every call that returns enum autopar_status leaves its messages in the context
  * until the next such call. Texts are UTF-8 and end with NUL; arguments are copied.
