@@ -159,8 +159,8 @@ static const char *value_text(const struct reader *r, const struct ap_jv *v,
 		}
 		if (several && type <= AP_SET_CHOICE)
 			return several_text(r, v);
-		return type == AP_SET_INTS || type == AP_SET_LISTS || type == AP_SET_PRICE
-			? json_text(r, v) : NULL;
+		return type == AP_SET_INTS || type == AP_SET_SERIES || type == AP_SET_LISTS ||
+			type == AP_SET_PRICE ? json_text(r, v) : NULL;
 	case AP_JOBJECT:
 		return type == AP_SET_COUNTS ? counts_text(r, v)
 			: type == AP_SET_DICT ? json_text(r, v) : NULL;

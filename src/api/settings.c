@@ -298,12 +298,6 @@ bool ap_setting_takes_several(const struct ap_setting_row *row, enum ap_range *r
 	return false;
 }
 
-/* Are the integers of a list in order, each once? */
-static bool is_ascending(const struct ap_setting_row *row)
-{
-	return strcmp(row->metavar, "N,N,..") != 0;
-}
-
 const char *ap_setting_expects(struct ap_arena *arena, const struct ap_setting_row *row)
 {
 	const char *one = ap_setting_expects_one(arena, row);
@@ -349,10 +343,10 @@ const char *ap_setting_expects_one(struct ap_arena *arena, const struct ap_setti
 		return "a price by the hour, such as 2.10 or 2.10/h, or one for each of several chips";
 	case AP_SET_TIME:
 		return "a time above 0 with its unit, such as 300ms, 20s, 12h or 60d";
+	case AP_SET_SERIES:
+		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
+			", such as 2,2,4", row->least, row->most);
 	case AP_SET_INTS:
-		if (!is_ascending(row))
-			return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
-				", such as 2,2,4", row->least, row->most);
 		return ap_arena_printf(arena, "integers from %" PRId64 " to %" PRId64
 			", ascending, such as 20,35", row->least, row->most);
 	case AP_SET_CHOICE:
@@ -414,7 +408,7 @@ static bool set_ints(struct ap_arena *arena, const struct ap_setting_row *row, c
 
 		*end = '\0';
 		if (!ap_parse_int(at, row->least, row->most, &v[n]) ||
-			(n && is_ascending(row) && v[n] <= v[n - 1]) ||
+			(n && row->type == AP_SET_INTS && v[n] <= v[n - 1]) ||
 			(more && !end[1]))
 			return false;
 		n++;
@@ -494,6 +488,7 @@ static bool set_value(struct ap_arena *arena, const struct ap_setting_row *row, 
 		*(double *)field = v;
 		return true;
 	case AP_SET_INTS:
+	case AP_SET_SERIES:
 		return set_ints(arena, row, text, field);
 	case AP_SET_CHOICE:
 		return set_choice(arena, row, text, field, why);
@@ -648,7 +643,7 @@ void ap_setting_unset(struct ap_settings *s, enum ap_setting_id id)
 		[AP_SET_FLAG] = sizeof(bool), [AP_SET_INT] = sizeof(int64_t), [AP_SET_NUM] = sizeof(double),
 		[AP_SET_SIZE] = sizeof(int64_t), [AP_SET_AMOUNT] = sizeof(int64_t),
 		[AP_SET_PRICE] = sizeof(struct ap_prices), [AP_SET_TIME] = sizeof(double),
-		[AP_SET_INTS] = sizeof(struct ap_ints),
+		[AP_SET_INTS] = sizeof(struct ap_ints), [AP_SET_SERIES] = sizeof(struct ap_ints),
 		[AP_SET_CHOICE] = sizeof(int), [AP_SET_FOLDER] = 0,
 	};
 	const struct ap_setting_row *row = &rows[id];
@@ -774,6 +769,7 @@ const char *ap_setting_text(struct ap_arena *arena, const struct ap_setting_row 
 			? ap_arena_strdup(arena, ap_format_double(*(const double *)field, buf))
 			: NULL;
 	case AP_SET_INTS:
+	case AP_SET_SERIES:
 		ap_str_init(&out, arena);
 		for (size_t i = 0; i < list->n; i++)
 			ap_str_addf(&out, "%s%" PRId64, i ? "," : "", list->v[i]);
@@ -818,7 +814,7 @@ const char *ap_setting_json(struct ap_arena *arena, const struct ap_setting_row 
 		return several_json(arena, row, among);
 	if (!among && row->type < AP_SET_INTS && !(row->type == AP_SET_PRICE && strchr(text, ',')))
 		return text;
-	if (row->type == AP_SET_INTS || row->type == AP_SET_PRICE)
+	if (row->type == AP_SET_INTS || row->type == AP_SET_SERIES || row->type == AP_SET_PRICE)
 		return ap_arena_printf(arena, "[%s]", text);
 	if ((row->type == AP_SET_LISTS && *text == '[') || (row->type == AP_SET_DICT && *text == '{')) {
 		char *copy = ap_arena_strdup(arena, text), *to = copy;

@@ -39,7 +39,8 @@ enum ap_setting_type {
 	AP_SET_SIZE,
 	AP_SET_AMOUNT, /* an integer, "15T" */
 	AP_SET_PRICE, /* numbers, by the hour, "2.10/h" */
-	AP_SET_INTS,
+	AP_SET_INTS, /* ascending */
+	AP_SET_SERIES, /* integers in any order */
 	AP_SET_CHOICE,
 	AP_SET_TIME, /* seconds, "20s" */
 	AP_SET_TEXT,
@@ -113,6 +114,7 @@ enum ap_setting_id {
 #define AP_SET_CTYPE_PRICE struct ap_prices
 #define AP_SET_CTYPE_TIME double
 #define AP_SET_CTYPE_INTS struct ap_ints
+#define AP_SET_CTYPE_SERIES struct ap_ints
 #define AP_SET_CTYPE_CHOICE int /* index among the row's choices */
 #define AP_SET_CTYPE_TEXT const char *
 #define AP_SET_CTYPE_TEXTS const char *
@@ -205,7 +207,7 @@ struct ap_setting_row { /* a row of settings.def */
 	char letter; /* of the option; 0 if none */
 	enum ap_setting_type type;
 	const char *otherwise; /* default as text; NULL if not given */
-	int64_t least, most; /* limits of INT, NUM and INTS */
+	int64_t least, most; /* limits of INT, NUM, INTS and SERIES */
 	ap_choice_fn *choices;
 	unsigned uses; /* AP_FOR_... */
 	enum ap_setting_group group;

@@ -231,7 +231,8 @@ static const char *type_name(enum ap_setting_type type)
 	static const char *const names[] = {
 		[AP_SET_FLAG] = "flag", [AP_SET_INT] = "integer", [AP_SET_NUM] = "number",
 		[AP_SET_SIZE] = "size", [AP_SET_AMOUNT] = "amount", [AP_SET_PRICE] = "price",
-		[AP_SET_TIME] = "time", [AP_SET_INTS] = "integers", [AP_SET_CHOICE] = "choice",
+		[AP_SET_TIME] = "time", [AP_SET_INTS] = "integers", [AP_SET_SERIES] = "integers",
+		[AP_SET_CHOICE] = "choice",
 		[AP_SET_TEXT] = "text", [AP_SET_TEXTS] = "texts", [AP_SET_COUNTS] = "counts",
 		[AP_SET_LISTS] = "lists", [AP_SET_DICT] = "object",
 		[AP_SET_INPUT] = "input", [AP_SET_OUTPUT] = "output",
