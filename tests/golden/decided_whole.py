@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -107,12 +108,13 @@ def renamed(rng, file, to, shuffled):
 
 # ---- what executors can be told ----
 
-# In lists, where sums are whole and where they are dealt; MindSpore cannot be told of one of two products in a cell.
+# In lists, where sums are whole and where they are dealt.
 LISTED = (["none", "activation", "layernorm+activation", "selective+layernorm+activation", "full"],
           ["none", "activation", "selective+activation", "selective+communication+activation",
            "selective+communication+layernorm+activation", "full"])
 KINDS = {"torchtitan": ["none", "products/2", "full"], "deepspeed": ["none", "full"]}
 ACTIVATION = {"megatron": "moe_act", "mindspeed": "activation"}
+MARKED = ("mindspore", "mindformers")  # by calls of cells and primitives
 GATHERS = ("mindspore", "mindformers", "generic")  # weights of what is computed again, once or again
 SHARED = ("mindspore", "mindformers", "torchtitan")  # a pipeline has as many micro-batches as stages
 ROUNDS = ("mindspeed", "megatron", "torchtitan")  # segments run in whole rounds
@@ -184,7 +186,7 @@ def kinds_of(executor, sums, experts):
         return modules(executor, experts)
     if executor in KINDS:
         return KINDS[executor]
-    return [k for k in LISTED[sums] if executor == "generic" or "selective" not in k]
+    return LISTED[sums]
 
 
 def words_of(executor, layers, batch, experts, devices, server):
@@ -244,6 +246,23 @@ def priced(machine, words):
     return told["step_time_s"], max(s["total_bytes"] for s in told["memory"])
 
 
+def told_whole(machine, folder, todo):
+    """Those combinations whose bundle marks all that they compute again; operators of one type in a cell are marked
+    alike there."""
+    marked = {}
+    for words, told in todo:
+        key = told["kind"], told["sp"], told["tp"] > 1, told["gathers"]
+        if key not in marked:
+            bundle = os.path.join(folder, f"bundle{len(marked)}")
+            if run("evaluate", *machine, *words, "--bundle", bundle)[0]:
+                continue  # nor is it priced
+            with open(os.path.join(bundle, "recompute.json"), encoding="utf-8") as f:
+                marked[key] = not json.load(f)["not_applicable"]
+            shutil.rmtree(bundle)
+        if marked[key]:
+            yield words, told
+
+
 def plan_of(what, machine, *words):
     code, out, err = run("plan", *machine, "--json", *words)
     if code not in (0, 2, 5):
@@ -268,6 +287,8 @@ def look_at(rng, folder, number):
     todo = [t for t in words_of(executor, layers, batch, experts, devices, server if server < devices else 0) if layers or t[1]["m"] in (1, 2, 4)]
     if len(todo) > most:
         return 0
+    if executor in MARKED:
+        todo = list(told_whole(machine, folder, todo))
     with ThreadPoolExecutor(2) as pool:
         all_priced = list(pool.map(lambda t: priced(machine, t[0]), todo))
     known = [(t, p) for t, p in zip(todo, all_priced) if p]
@@ -304,7 +325,7 @@ def look_at(rng, folder, number):
     again = plan_of(what + " renamed", [other, *machine[1:]], *memory, *batches)
     if not again or again["step_time_s"] != step:
         fault(f"{what}: {step}, renamed and in other orders {again and again['step_time_s']}")
-    return len(todo)
+    return max(len(todo), 1)
 
 
 most = int(os.environ.get("AP_MOST", "400"))  # combinations of a graph; those with more are left out
