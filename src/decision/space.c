@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "hybrid/hybrid_parse.h"
 #include "pipeline/schedule.h"
 
 /* Are there no values to decide among, or is v one of them? */
@@ -119,6 +120,14 @@ static bool may_regather(const struct ap_decision_space *s, const struct ap_deci
 	return again && s->language->regathers && (p->level == 1 || p->level == 2);
 }
 
+/* Can experts be dealt so? Where their degrees were asked for, it is told why not. */
+static bool may_deal_experts(const struct ap_decision_space *s, const struct ap_decision_point *p)
+{
+	const struct ap_hybrid h = {.dp = p->dp, .tp = p->tp, .cp = p->cp, .ep = p->ep, .etp = p->etp};
+
+	return s->ep.n || s->etp.n || ap_hybrid_expert_stride(&h) > 0;
+}
+
 static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 {
 	const struct ap_decision_space *s = e->s;
@@ -158,7 +167,7 @@ static void each_degree(const struct emitting *e, struct ap_decision_point *p)
 						if (!may_be(&s->etp, p->etp) || !may_be(&s->sp, sp) ||
 							(sp && !s->language->sums) ||
 							(s->language->experts_by_sequence && s->experts &&
-							p->tp > 1 && !sp))
+							p->tp > 1 && !sp) || !may_deal_experts(s, p))
 							continue;
 						each_group(e, p);
 					}

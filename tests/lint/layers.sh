@@ -30,7 +30,7 @@ hybrid hybrid cost shard graph hw rule base
 route route cost shard graph hw rule base
 plan plan route pipeline problem cost shard graph hw rule base
 drive drive plan route hybrid partition pipeline rec elim search table problem cost shard graph hw rule base
-decision decision partition pipeline problem shard base
+decision decision hybrid partition pipeline problem shard base
 ckpt ckpt plan cost shard graph hw rule base
 planfile planfile ckpt plan route pipeline search problem cost shard graph hw rule base autopar
 diff diff planfile cost shard graph hw base
