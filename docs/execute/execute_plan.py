@@ -17,7 +17,7 @@ import zlib
 sys.dont_write_bytecode = True
 import numpy as np  # noqa: E402
 
-from ranks import (Fault, cut, group, layout_of_map, layout_of_pairs, need, own_part,  # noqa: E402
+from ranks import (Fault, cut, dealt_part, group, layout_of_map, layout_of_pairs, need,  # noqa: E402
                    same_layout)
 from step import Oper, Step, exchanged, updated, uses_of  # noqa: E402
 
@@ -157,8 +157,9 @@ class Files:
         for p in self.plan["parameters"]:
             weights[p["name"]] = cut(self.source(p["name"]), self.layout(p), self.ranks[p["stage"]])
             if self.gathered_for_use(p):
-                weights[p["name"]] = own_part(weights[p["name"]], p["optimizer_group"]["axes"])
-        step = Step(self.opers, self.source, weights, self.wanted, self.partial, self.nbatch)
+                weights[p["name"]] = dealt_part(weights[p["name"]], p)
+        step = Step(self.opers, self.source, weights, self.wanted, self.partial, self.nbatch,
+                    self.plan["parameters"])
         step.run(self.loss, self.stages)
         return step
 
@@ -197,7 +198,7 @@ def execute(graph, plan, values=None, seed=0, truth=None):
     largest = max((float(np.abs(g).max()) for of in truth_of.values() for g in of), default=0.0)
     trained = 0
     for p in plan["parameters"]:
-        name, dealt, layout = p["name"], p["optimizer_group"], files.layout(p)
+        name, layout = p["name"], files.layout(p)
         want = truth_of[name]
         grads = exchanged(step, p, files.partial)
         need((grads is None) == (not want) and (not want or p["trainable"]), name, "has no gradient")
@@ -206,11 +207,11 @@ def execute(graph, plan, values=None, seed=0, truth=None):
         trained += 1
         whole = sum(want)
         of_slice = cut(whole, layout, files.ranks[p["stage"]])
-        of_part = own_part(of_slice, dealt["axes"]) if dealt else of_slice
+        of_part = dealt_part(of_slice, p) if p["optimizer_group"] else of_slice
         errors.append(compare("gradient of " + name, grads, of_part, largest))
         weight = cut(files.source(name), layout, files.ranks[p["stage"]])
         new = cut(files.source(name) - whole / 10, layout, files.ranks[p["stage"]])
-        new = own_part(new, dealt["axes"]) if files.gathered_for_use(p) else new
+        new = dealt_part(new, p) if files.gathered_for_use(p) else new
         errors.append(compare(name, updated(step, p, weight, grads), new, 1.0))
     need(trained, "no parameter is trained")
     losses = [float(alone.values[files.loss, m][0]) for m in range(files.nbatch)]

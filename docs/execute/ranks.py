@@ -107,6 +107,26 @@ def all_gather(value, axes, dim=0):
     return [np.concatenate(g, dim) for g in members(value, axes)]
 
 
+def dealt_part(value, param):
+    """Of slices of a parameter the part that each rank has: rows of theirs or, where these do not divide, elements
+    row by row, with zeroes behind the last ones."""
+    axes, part = param["optimizer_group"]["axes"], param.get("optimizer_part")
+    if part is None:
+        return own_part(value, axes)
+    need(all(x.size <= part * parts(axes) for x in value), param["name"], "has more elements than its parts")
+    return own_part([np.append(x, np.zeros(part * parts(axes) - x.size)) for x in value], axes)
+
+
+def gather_parts(value, param, axes):
+    """Slices of a parameter out of such parts."""
+    value = all_gather(value, axes)
+    if "optimizer_part" not in param:
+        return value
+    shape = param["slice_shape"]
+    need(all(x.size >= math.prod(shape) for x in value), param["name"], "is gathered in part")
+    return [x[:math.prod(shape)].reshape(shape) for x in value]
+
+
 def all_to_all(value, comm):
     """Part i of dim goes to member i; what comes is put together along concat_dim."""
     axes, dim, n = comm["axes"], comm["dim"], parts(comm["axes"])

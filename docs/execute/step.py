@@ -6,7 +6,7 @@ import numpy as np
 
 from eighths import Copies
 from kernels import KERNELS, Site, Tape, Var
-from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, exchange, group, layout_of_map,
+from ranks import (Fault, all_gather, all_reduce, all_to_all, box, cut, dealt_part, exchange, gather_parts, group, layout_of_map,
                    layout_of_pairs, move, need, own_part, parts, send)
 
 
@@ -216,7 +216,8 @@ class Run:
 class Step:
     """All operators of a step over all micro-batches. source(tensor) is a whole array."""
 
-    def __init__(self, opers, source, weights, wanted, partial, nbatch):
+    def __init__(self, opers, source, weights, wanted, partial, nbatch, params=()):
+        self.params = {p["name"]: p for p in params}
         self.opers, self.source, self.weights = opers, source, weights
         self.wanted, self.partial, self.nbatch = wanted, partial, nbatch
         self.values, self.grads, self.runs, self.use_grads = {}, {}, {}, {}
@@ -231,7 +232,7 @@ class Step:
             value = self.weights[tensor]
             gathers = [c for c in oper.comms if c["phase"] == "forward" and
                        c["kind"] == "AllGather" and c.get("tensor") == tensor]
-            return all_gather(value, gathers[0]["axes"]) if gathers else value
+            return gather_parts(value, self.params[tensor], gathers[0]["axes"]) if gathers else value
         if (tensor, m) in self.values or (tensor, None) in self.values:
             value = self.values.get((tensor, m), self.values.get((tensor, None)))
         else:
@@ -386,11 +387,11 @@ def exchanged(step, param, partial):
         for c in comms:
             found.append((c["of"], c["operand"], c["kind"], c["axes"]))
             if c.get("part") and whole:
-                value, whole = own_part(value, dealt["axes"]), False
+                value, whole = dealt_part(value, param), False
             value = all_reduce(value, c["axes"])
             if c["kind"] == "ReduceScatter":
-                value, whole = own_part(value, c["axes"]), False
-        return own_part(value, dealt["axes"]) if whole else value
+                value, whole = dealt_part(value, param | {"optimizer_group": c}), False
+        return dealt_part(value, param) if whole else value
 
     uses, of_uses = uses_of(step.opers, param["name"]), []
     at = {o.name: k for k, o in enumerate(step.opers)}
@@ -418,11 +419,10 @@ def exchanged(step, param, partial):
 
 def updated(step, param, weight, grads):
     """Each rank updates its part; what the slice becomes, or the part where it is gathered for use."""
-    dealt = param["optimizer_group"]
-    weight = own_part(weight, dealt["axes"]) if dealt else weight
+    weight = dealt_part(weight, param) if param["optimizer_group"] else weight
     need(all(w.shape == g.shape for w, g in zip(weight, grads)), "the gradient is of another part")
     weight = [w - g / 10 for w, g in zip(weight, grads)]
     for k, i in uses_of(step.opers, param["name"]):
         for c in step.opers[k].of("optimizer", "operand", i):
-            weight = all_gather(weight, c["axes"]) if c["kind"] == "AllGather" else weight
+            weight = gather_parts(weight, param, c["axes"]) if c["kind"] == "AllGather" else weight
     return weight

@@ -565,6 +565,7 @@ static void assign(struct ap_arena *arena, const struct ap_settings *o, struct a
 	step->micro_batches = o->micro_batches;
 	step->training = o->run_phase == AP_RUN_TRAINING;
 	step->executor = ap_route_at((size_t)o->executor)->executor;
+	step->dealing = ap_route_at((size_t)o->executor)->dealing;
 	step->recompute_whole = ap_route_at((size_t)o->executor)->recompute_whole;
 	step->full_batch = o->full_batch;
 	step->optimizer_sharding = o->enable_parallel_optimizer;

@@ -94,6 +94,7 @@ static struct ap_ckpt_layout make_layout(struct ap_ctx *ctx, const struct ap_pla
 {
 	const struct ap_tensor *t = &p->graph->tensor[param->tensor];
 	struct ap_ckpt_vec *map = AP_NEW(ctx->arena, struct ap_ckpt_vec);
+	bool whole = p->step->saved_whole || !param->shard.by_rows;
 
 	*map = make_vec(ctx, param->map, t->shape.rank);
 	return (struct ap_ckpt_layout){
@@ -101,8 +102,8 @@ static struct ap_ckpt_layout make_layout(struct ap_ctx *ctx, const struct ap_pla
 		.dev_matrix = make_vec(ctx, param->dev.axis, (size_t)param->dev.n),
 		.nmap = 1,
 		.tensor_map = map,
-		.weight_step = p->step->saved_whole ? 0 : param->shard.weight_step,
-		.weight_size = p->step->saved_whole ? 0 : param->shard.weight_size,
+		.weight_step = whole ? 0 : param->shard.weight_step,
+		.weight_size = whole ? 0 : param->shard.weight_size,
 		.tensor_shape = {t->shape.rank, t->shape.dim},
 		.has_shape = true,
 	};

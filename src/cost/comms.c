@@ -39,22 +39,23 @@ static bool chunk_of(const struct ap_axes *axes, int64_t size, struct ap_axes *o
 	return size == 1;
 }
 
-static int64_t first_extent(const struct ap_operand *o, const struct ap_placement *p)
+/* Extents of a rank's slice of a parameter. */
+static void slice_of(const struct ap_operand *o, const struct ap_placement *p, int64_t slice[AP_MAX_RANK])
 {
-	int64_t extent = o->size[0];
-
-	for (int i = 0; i < o->dim[0].n; i++)
-		extent /= p->count[o->dim[0].factor[i]];
-	return extent;
+	for (int d = 0; d < o->rank; d++) {
+		slice[d] = o->size[d];
+		for (int i = 0; i < o->dim[d].n; i++)
+			slice[d] /= ap_placement_parts(p, o, o->dim[d].factor[i]);
+	}
 }
 
 void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_opt_shard *out)
 {
 	const struct ap_operand *o = &t->bound->in[operand];
-	int64_t n;
+	int64_t n, slice[AP_MAX_RANK], part;
 
-	*out = (struct ap_opt_shard){.shards = 1, .states = 1};
+	*out = (struct ap_opt_shard){.shards = 1, .part = ap_local_elements(o, 0, p, step)};
 	ap_placement_replicas(p, o, &out->replicas);
 	n = ap_axes_size(&out->replicas);
 	if (!step->training || !step->optimizer_sharding || !t->in[operand].shardable || n == 1 ||
@@ -69,13 +70,17 @@ void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_pla
 		out->group = out->replicas;
 		out->weight_size = step->shard_size > 0 ? (int32_t)n : -1;
 	}
-	if (first_extent(o, p) % ap_axes_size(&out->group) != 0) {
+	slice_of(o, p, slice);
+	n = ap_axes_size(&out->group);
+	part = ap_dealing_part(step->dealing, o->rank, slice, n);
+	if (!part) {
 		out->weight_size = 0;
-		out->states = step->executor == AP_EXECUTOR_GENERIC ? ap_axes_size(&out->group) : 1;
 		return;
 	}
-	out->shards = out->states = ap_axes_size(&out->group);
-	out->weight_step = (int32_t)(span_of(&out->replicas) / (n - 1));
+	out->shards = n;
+	out->part = part;
+	out->by_rows = slice[0] % n == 0;
+	out->weight_step = (int32_t)(span_of(&out->replicas) / (ap_axes_size(&out->replicas) - 1));
 	/* in one graph, gradients that nothing is added to are scattered where they arise */
 	out->gradient = (step->optimizer_level >= 2 || (step->executor == AP_EXECUTOR_MINDSPORE &&
 		step->micro_batches == 1)) && !step->sums_whole;
@@ -357,8 +362,10 @@ static bool partial(const struct deriving *d, int o, struct ap_axes *axes)
  * those that do, and in parts for the others. Whole for all if the ranks that share the update, a
  * chunk of some size of the holders, lie across the axes. */
 static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
-	const struct ap_axes *partial, int64_t bytes)
+	const struct ap_axes *partial, int element_bytes)
 {
+	int64_t bytes = ap_local_elements(&d->t->bound->in[i], 0, d->p, d->step) * element_bytes;
+	int64_t part_bytes = s->part * element_bytes;
 	bool each = s->gradient && d->step->micro_batches > 1;
 	struct ap_axes inside, outside;
 
@@ -368,11 +375,12 @@ static void exchange(struct deriving *d, int i, const struct ap_opt_shard *s,
 	}
 	ap_axes_without(partial, &s->group, &outside);
 	ap_axes_without(partial, &outside, &inside);
-	if (inside.n > 0)
-		add_gradient(d, ap_axes_size(&inside) == s->shards ? AP_COLL_REDUCESCATTER
-			: AP_COLL_ALLREDUCE, &inside, bytes, i, each);
+	if (inside.n > 0 && ap_axes_size(&inside) == s->shards)
+		add_gradient(d, AP_COLL_REDUCESCATTER, &inside, s->shards * part_bytes, i, each);
+	else if (inside.n > 0)
+		add_gradient(d, AP_COLL_ALLREDUCE, &inside, bytes, i, each);
 	if (outside.n > 0 && s->shards > 1)
-		add_part(d, &outside, bytes / s->shards, i);
+		add_part(d, &outside, part_bytes, i);
 	else if (outside.n > 0)
 		add_gradient(d, AP_COLL_ALLREDUCE, &outside, bytes, i, false);
 }
@@ -470,8 +478,7 @@ static void returned_gradients(struct deriving *d)
 /* Returns the weight after the update. */
 static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *s)
 {
-	int64_t bytes = ap_local_elements(&d->t->bound->in[i], d->t->in[i].batch, d->p, d->step) *
-		ap_weight_bytes(d->t, i, d->step);
+	int64_t bytes = s->shards * s->part * ap_weight_bytes(d->t, i, d->step);
 
 	if (s->shards > 1 && !s->regather)
 		add(d, AP_PHASE_OPTIMIZER, AP_COLL_ALLGATHER, &s->group, bytes, i, -1);
@@ -485,8 +492,6 @@ static void return_weight(struct deriving *d, int i, const struct ap_opt_shard *
 static void parameter(struct deriving *d, int i)
 {
 	const struct ap_operand *o = &d->t->bound->in[i];
-	int64_t bytes = ap_local_elements(o, 0, d->p, d->step) *
-		ap_dtype_bytes(ap_gradient_wire(ap_task_stored(d->t, i), d->step));
 	bool mirrored = d->step->executor == AP_EXECUTOR_MINDSPORE, owner = d->t->in[i].owner;
 	struct ap_opt_shard shard;
 	struct ap_axes axes;
@@ -498,7 +503,7 @@ static void parameter(struct deriving *d, int i)
 	else
 		lacking(d, o, &axes);
 	ap_opt_shard_make(d->t, i, d->p, d->step, &shard);
-	exchange(d, i, &shard, &axes, bytes);
+	exchange(d, i, &shard, &axes, ap_dtype_bytes(ap_gradient_wire(ap_task_stored(d->t, i), d->step)));
 	if (owner)
 		return_weight(d, i, &shard);
 }
@@ -617,8 +622,8 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 	/* a weight gathered for each use, not kept */
 	for (int i = 0; i < d.t->bound->nin; i++) {
 		const struct ap_task_operand *in = &d.t->in[i];
-		int64_t bytes = ap_stored_bytes(d.t, i, d.p, d.step);
 		struct ap_opt_shard s;
+		int64_t bytes;
 
 		if (!in->regather || in->twin != i)
 			continue;
@@ -636,7 +641,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 		ap_opt_shard_make(d.t, i, d.p, d.step, &s);
 		if (s.shards == 1)
 			continue;
-		bytes = bytes / ap_dtype_bytes(ap_task_stored(d.t, i)) * ap_weight_bytes(d.t, i, d.step);
+		bytes = s.shards * s.part * ap_weight_bytes(d.t, i, d.step);
 		add(&d, AP_PHASE_FORWARD, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);
 		if (in->kept && !in->cast && !in->stays)
 			add(&d, AP_PHASE_RECOMPUTE, AP_COLL_ALLGATHER, &s.group, bytes, i, -1);

@@ -84,6 +84,7 @@ void ap_comms_derive(const struct ap_task *t, const struct ap_placement *p,
 void ap_gradient_partial(const struct ap_task *t, int operand, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_axes *out);
 
+/* How a parameter is dealt by the parallel optimizer, by the step's rule; O(rank). */
 void ap_opt_shard_make(const struct ap_task *t, int operand, const struct ap_placement *p,
 	const struct ap_step *step, struct ap_opt_shard *out);
 

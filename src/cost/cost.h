@@ -47,11 +47,12 @@ struct ap_comm {
 
 /* Optimizer sharding of an owned parameter under a placement (formats 1.5). shards == 1: none. */
 struct ap_opt_shard {
-	int64_t shards; /* number of parts of dimension 0 of the slice */
-	int64_t states; /* of the optimizer's states: as many, but where rows do not divide all ranks of the
-	                   group, whose executor pads what it deals: Megatron, DeepSpeed and FSDP deal flat
-	                   buffers. Whoever has them, gradients and weights are whole then */
-	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size in the checkpoint */
+	int64_t shards; /* number of parts that the slice is dealt in */
+	int64_t part; /* elements of one, with what pads it (shard/dealing.h): no rank holds more, and
+	                 shards * part are in the buffers of collectives; of one that is whole, the slice's */
+	bool by_rows; /* parts are rows of dimension 0, equally many: what a checkpoint can say */
+	int32_t weight_step, weight_size; /* opt_weight_shard_step and _size of the group, as checkpoints
+	                                     have them */
 	struct ap_axes replicas; /* all ranks with the same slice */
 	struct ap_axes group; /* ranks of the shard; equals replicas if shard_size is -1 */
 	bool weight, gradient; /* dealt too, beside the states? */

@@ -68,16 +68,17 @@ static void cast(struct ap_opcost *x, int i, double *forward, double *backward)
 static void passing(const struct ap_opcost *x, int i, double *forward, double *backward)
 {
 	const struct ap_task_operand *in = &x->t->in[i];
-	double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step);
+	double elements = (double)ap_local_elements(&x->b->in[i], 0, x->p, x->step), gathered;
 	enum ap_dtype t = ap_task_stored(x->t, i);
 	struct ap_opt_shard s;
 
 	if (!in->shardable || !in->grad || in->twin != i)
 		return;
 	ap_opt_shard_make(x->t, i, x->p, x->step, &s);
+	gathered = (double)(s.shards * s.part * ap_weight_bytes(x->t, i, x->step));
 	if (s.regather && !in->stays) {
-		*forward += elements * ap_weight_bytes(x->t, i, x->step);
-		*backward += in->kept && !in->cast ? elements * ap_weight_bytes(x->t, i, x->step) : 0;
+		*forward += gathered;
+		*backward += in->kept && !in->cast ? gathered : 0;
 	}
 	if (s.gradient)
 		*backward += elements * ap_gradient_held_bytes(t, x->step);
@@ -524,7 +525,6 @@ static double sum_bytes(const struct ap_step *step, const struct ap_bound *b, co
 	const struct ap_placement *p, int i)
 {
 	const struct ap_task_operand *in = &t->in[i];
-	double elements = (double)ap_local_elements(&b->in[i], 0, p, step);
 	enum ap_dtype stored = ap_task_stored(t, i);
 	int one = ap_dtype_bytes(stored), sum;
 	struct ap_opt_shard s;
@@ -534,7 +534,7 @@ static double sum_bytes(const struct ap_step *step, const struct ap_bound *b, co
 		return 0;
 	sum = step->gradient_fp32_sync ? ap_dtype_bytes(ap_gradient_wire(stored, step)) : one;
 	ap_opt_shard_make(t, i, p, step, &s);
-	return elements / (double)(s.gradient ? s.shards : 1) *
+	return (double)(s.gradient ? s.part : ap_local_elements(&b->in[i], 0, p, step)) *
 		(step->software->gradient_sum == AP_SUM_FUSED ? sum : one + 2 * sum);
 }
 
@@ -731,21 +731,20 @@ static void update(struct ap_opcost *x, double elements, enum ap_dtype t, int st
 	x->c->optimizer_s += timed_s(x, "update", &k);
 }
 
-static void update_all(struct ap_opcost *x, int i, int64_t elements, const struct ap_opt_shard *s)
+static void update_all(struct ap_opcost *x, int i, const struct ap_opt_shard *s)
 {
 	const struct ap_optimizer *opt = x->step->optimizer;
 	enum ap_dtype t = ap_task_stored(x->t, i);
-	int64_t dealt = (elements + s->states - 1) / s->states;
 	int states = opt ? opt->nstate * opt->state_bytes : 0;
 
 	if (x->step->gradients_mean && s->replicas.n > 0 && !x->t->in[i].alone)
-		divide(x, (double)dealt, t);
+		divide(x, (double)s->part, t);
 	if (!x->t->in[i].updated)
 		return;
-	x->c->optimizer_bytes += dealt *
+	x->c->optimizer_bytes += s->part *
 		(states + master_bytes(t, x->step) + gradient_copy_bytes(t, x->step));
 	if (opt)
-		update(x, (double)dealt, t, states);
+		update(x, (double)s->part, t, states);
 }
 
 /* Copies in 8 bits beside the weight, which live through the step. */
@@ -762,10 +761,10 @@ static void parameter(struct ap_opcost *x, int i)
 	int64_t elements = ap_local_elements(o, 0, x->p, x->step);
 	struct ap_opt_shard shard;
 	enum ap_dtype t;
-	int64_t weight, gradient;
+	int weight_bytes = ap_weight_bytes(x->t, i, x->step);
 
 	if (!x->t->in[i].trainable || !x->t->in[i].grad) {
-		x->c->weight_bytes += elements * ap_weight_bytes(x->t, i, x->step);
+		x->c->weight_bytes += elements * weight_bytes;
 		if (x->t->float8)
 			x->c->gathered_bytes += copies_of_weight_bytes(x, i, elements);
 		return;
@@ -773,15 +772,13 @@ static void parameter(struct ap_opcost *x, int i)
 	ap_opt_shard_make(x->t, i, x->p, x->step, &shard);
 	/* Weights, and what exists whole only while an operator runs. */
 	t = ap_task_stored(x->t, i);
-	weight = elements * ap_weight_bytes(x->t, i, x->step);
 	if (x->t->float8 && !shard.regather)
 		x->c->gathered_bytes += copies_of_weight_bytes(x, i, elements);
-	gradient = elements * ap_gradient_held_bytes(t, x->step);
-	x->c->weight_bytes += shard.weight ? weight / shard.shards : weight;
+	x->c->weight_bytes += (shard.weight ? shard.part : elements) * weight_bytes;
 	if (shard.weight && (!shard.regather || x->t->in[i].stays))
-		x->c->gathered_bytes += weight;
-	x->c->gradient_bytes += shard.gradient ? gradient / shard.shards : gradient;
-	update_all(x, i, elements, &shard);
+		x->c->gathered_bytes += shard.shards * shard.part * weight_bytes;
+	x->c->gradient_bytes += (shard.gradient ? shard.part : elements) * ap_gradient_held_bytes(t, x->step);
+	update_all(x, i, &shard);
 }
 
 static void input(struct ap_opcost *x, int i)

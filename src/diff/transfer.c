@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/num.h"
 #include "cost/optimizer.h"
+#include "shard/dealing.h"
 
 /* Do axes tell the ranks of a stage apart, so that each cell is on some rank? */
 static bool are_apart(const struct ap_transfer_side *s)
@@ -32,6 +33,19 @@ static bool are_apart(const struct ap_transfer_side *s)
 	return true;
 }
 
+/* Is a slice dealt in parts that have all of it, of rows or of elements? */
+static bool has_parts(const struct ap_saved_param *p)
+{
+	int64_t elements = 1, dealt;
+
+	if (!p->part)
+		return p->slice.v[0] % p->shards == 0;
+	for (size_t d = 0; d < p->slice.n; d++)
+		if (!ap_mul(elements, p->slice.v[d], &elements))
+			return false;
+	return ap_mul(p->part, p->shards, &dealt) && dealt >= elements;
+}
+
 bool ap_transfer_side_make(const struct ap_saved_param *p, struct ap_transfer_side *out)
 {
 	int64_t dealt = 1;
@@ -40,6 +54,7 @@ bool ap_transfer_side_make(const struct ap_saved_param *p, struct ap_transfer_si
 	out->rank = (uint32_t)p->shape.n;
 	out->ndev = 1;
 	out->shards = p->shards;
+	out->part = p->part;
 	out->naxis = p->nshard_axis;
 	if (p->shape.n > AP_TRANSFER_RANK || p->slice.n != p->shape.n || p->tensor_map.n != p->shape.n ||
 		p->nshard_axis > AP_TRANSFER_RANK)
@@ -69,16 +84,46 @@ bool ap_transfer_side_make(const struct ap_saved_param *p, struct ap_transfer_si
 			return false;
 	}
 	out->first = p->first_rank;
-	if (out->shards == 1)
+	if (out->shards == 1) {
 		out->naxis = 0;
+		out->part = 0;
+	}
 	return are_apart(out) && (out->shards == 1 ||
-		(out->rank && dealt == out->shards && p->slice.v[0] % out->shards == 0));
+		(out->rank && dealt == out->shards && has_parts(p)));
 }
 
 /* Parts of dimension d, dealt ones included. */
 static int64_t parts_of(const struct ap_transfer_side *s, uint32_t d)
 {
 	return s->cut[d] * (d ? 1 : s->shards);
+}
+
+/* Where the n-th of them begins, or the one before ends. */
+static int64_t edge_of(const struct ap_transfer_side *s, uint32_t d, int64_t n)
+{
+	int64_t slice[AP_TRANSFER_RANK];
+
+	if (d || !s->part)
+		return s->size[d] / parts_of(s, d) * n;
+	for (uint32_t i = 0; i < s->rank; i++)
+		slice[i] = s->size[i] / s->cut[i];
+	return n / s->shards * slice[0] + ap_dealing_first_row((int)s->rank, slice, s->part, n % s->shards);
+}
+
+/* The one that has a place. */
+static int64_t part_at(const struct ap_transfer_side *s, uint32_t d, int64_t place)
+{
+	int64_t low = 0, high = parts_of(s, d);
+
+	while (high - low > 1) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (edge_of(s, d, middle) <= place)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 /* Which of them a rank has. */
@@ -97,10 +142,10 @@ void ap_transfer_box(const struct ap_transfer_side *s, int64_t rank, int64_t lo[
 	int64_t hi[AP_TRANSFER_RANK])
 {
 	for (uint32_t d = 0; d < s->rank; d++) {
-		int64_t len = s->size[d] / parts_of(s, d);
+		int64_t part = part_of(s, rank, d);
 
-		lo[d] = part_of(s, rank, d) * len;
-		hi[d] = lo[d] + len;
+		lo[d] = edge_of(s, d, part);
+		hi[d] = edge_of(s, d, part + 1);
 	}
 }
 
@@ -182,32 +227,33 @@ void ap_transfer_pieces(struct ap_ctx *ctx, const struct ap_transfer_side *was,
 	list_holders(ctx, was, &holders);
 	for (int64_t to = is->first; to < is->first + is->ndev; to++) {
 		int64_t lo[AP_TRANSFER_RANK], hi[AP_TRANSFER_RANK], at[AP_TRANSFER_RANK];
-		int64_t len[AP_TRANSFER_RANK];
+		int64_t first[AP_TRANSFER_RANK];
 		uint32_t d;
 
 		ap_transfer_box(is, to, lo, hi);
-		for (d = 0; d < is->rank; d++) {
-			len[d] = was->size[d] / parts_of(was, d);
-			at[d] = lo[d] / len[d];
-		}
+		for (d = 0; d < is->rank; d++)
+			at[d] = first[d] = part_at(was, d, lo[d]);
+		if (is->part && lo[0] == hi[0]) /* dealt to more ranks than there are rows */
+			continue;
 		do {
 			int64_t from[AP_TRANSFER_RANK], end[AP_TRANSFER_RANK], cell = 0;
 			struct ap_transfer_piece piece = {.to = to, .elements = 1, .lo = from, .hi = end};
 
 			for (d = 0; d < is->rank; d++) {
-				int64_t begin = at[d] * len[d];
+				int64_t begin = edge_of(was, d, at[d]), behind = edge_of(was, d, at[d] + 1);
 
 				from[d] = lo[d] > begin ? lo[d] : begin;
-				end[d] = hi[d] < begin + len[d] ? hi[d] : begin + len[d];
+				end[d] = hi[d] < behind ? hi[d] : behind;
 				piece.elements *= end[d] - from[d];
 				cell = cell * parts_of(was, d) + at[d];
 			}
 			piece.from = nearest(&holders, cell, to, nlevel, span);
-			visit(user, &piece);
+			if (piece.elements > 0)
+				visit(user, &piece);
 			for (d = is->rank; d-- > 0;) {
-				if (++at[d] * len[d] < hi[d])
+				if (edge_of(was, d, ++at[d]) < hi[d])
 					break;
-				at[d] = lo[d] / len[d];
+				at[d] = first[d];
 			}
 		} while (d != UINT32_MAX);
 	}

@@ -11,13 +11,15 @@
 
 enum { AP_TRANSFER_RANK = 16, AP_TRANSFER_LEVELS = 8 };
 
-/* A parameter's layout on the ranks [first, first + ndev): cell by cell, all equally large. */
+/* A parameter's layout on the ranks [first, first + ndev), cell by cell. */
 struct ap_transfer_side {
 	uint32_t rank; /* dimensions */
 	int64_t size[AP_TRANSFER_RANK];
 	int64_t cut[AP_TRANSFER_RANK], stride[AP_TRANSFER_RANK];
 	int64_t first, ndev;
-	int64_t shards; /* of dimension 0 of a slice */
+	int64_t shards; /* of a slice */
+	int64_t part; /* elements of one where rows do not divide: then it is taken for the rows that begin
+	                 in it (ap_dealing_first_row()); 0: rows of dimension 0, equally many */
 	uint32_t naxis;
 	struct ap_saved_axis axis[AP_TRANSFER_RANK]; /* by which they are numbered, outermost first */
 };

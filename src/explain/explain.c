@@ -1021,6 +1021,9 @@ void ap_explain_tensor(const struct ap_explaining *x, ap_id tensor)
 		ap_sheet_words(x->sheet, "slice", "slice", extents(x, p->slice, t->shape.rank));
 		ap_sheet_number(x->sheet, "optimizer_shards", "dealt to", AP_CELL_INT,
 			(double)p->shard.shards);
+		if (p->shard.shards > 1 && !p->shard.by_rows)
+			ap_sheet_number(x->sheet, "optimizer_part", "elements of a part", AP_CELL_INT,
+				(double)p->shard.part);
 		ap_sheet_columns(x->sheet, term_columns, AP_COUNT(term_columns));
 		for (uint32_t k = 0; k < op->ncomm; k++)
 			if (op->comm[k].comm.operand == (int)p->operand && op->comm[k].comm.result < 0)

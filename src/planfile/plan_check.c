@@ -1338,17 +1338,23 @@ static int64_t sent_bytes(const struct ap_reshard_step *step, int n, int bytes)
 	return sum;
 }
 
+static const struct ap_route *executor_of(const struct book *b)
+{
+	const struct ap_jv *name = ap_jv_get(ap_jv_get(b->root, "settings"), "executor");
+	const struct ap_route *r = name && ap_jv_type(name) == AP_JSTRING
+		? route_named(ap_jv_str(name)) : NULL;
+
+	return r ? r : ap_route_at(0);
+}
+
 /* What the plan's executor may use in a redistribution. */
 static unsigned ways(const struct book *b)
 {
-	const struct ap_jv *settings = ap_jv_get(b->root, "settings"),
-		*alltoall = ap_jv_get(settings, "enable_alltoall"), *name = ap_jv_get(settings, "executor");
-	const struct ap_route *r = name && ap_jv_type(name) == AP_JSTRING
-		? route_named(ap_jv_str(name)) : NULL;
+	const struct ap_jv *alltoall = ap_jv_get(ap_jv_get(b->root, "settings"), "enable_alltoall");
 	struct ap_step step = AP_STEP_DEFAULT;
 
 	step.alltoall = !alltoall || ap_jv_type(alltoall) != AP_JBOOL || ap_jv_bool(alltoall);
-	step.executor = r ? r->executor : ap_route_at(0)->executor;
+	step.executor = executor_of(b)->executor;
 	return ap_reshard_ways(&step);
 }
 
@@ -1743,6 +1749,32 @@ static void hold_param_slice(struct book *b, const struct ap_jv *p, const struct
 				shape.v[d] / l->dim[d].cut, l->dim[d].cut, shape.v[d]);
 }
 
+/* Checks the elements of a part of a parameter that is dealt, which is said where ranks do not divide its
+ * rows. */
+static void hold_part(struct book *b, const struct ap_jv *p, int64_t shards)
+{
+	struct book_list slice = book_list(b, ap_jv_get(p, "slice_shape"));
+	const struct ap_jv *said = ap_jv_get(p, "optimizer_part");
+	bool by_rows = shards == 1 || (slice.n > 0 && slice.v[0] % shards == 0);
+	int64_t elements = 1, part;
+
+	for (size_t d = 0; d < slice.n; d++)
+		if (!ap_mul(elements, slice.v[d], &elements) || elements > INT64_MAX / 2)
+			return; /* of no tensor */
+	part = ap_dealing_part(executor_of(b)->dealing, (int)slice.n, slice.v, shards);
+	if (by_rows && said)
+		book_fault(b, said, shards == 1 ? "expected none of one that is not dealt"
+			: "expected none of rows that the optimizer_shards divide");
+	else if (!by_rows && !part)
+		book_fault(b, ap_jv_get(p, "optimizer_shards"), "expected 1: its rows do not divide, and the "
+			"executor deals rows evenly or not at all");
+	else if (!by_rows && !said)
+		book_fault(b, p, "no key \"optimizer_part\": expected %" PRId64 ", elements of a part, for "
+			"rows do not divide", part);
+	else if (!by_rows)
+		book_want_int(b, p, "optimizer_part", part, "elements of a part as the executor deals them");
+}
+
 /* Checks the optimizer shards of a parameter; size -1: all devices that hold the same slice. */
 static void hold_dealing(struct book *b, const struct ap_jv *p, const struct ap_layout *l)
 {
@@ -1762,6 +1794,7 @@ static void hold_dealing(struct book *b, const struct ap_jv *p, const struct ap_
 	if (alike % shards)
 		book_fault(b, ap_jv_get(p, "optimizer_shards"), "expected a divisor of the %" PRId64
 			" devices that hold the same slice", alike);
+	hold_part(b, p, shards);
 	if (group && (ap_jv_type(group) == AP_JNULL) != (shards == 1))
 		book_fault(b, group, shards == 1 ? "expected null of one that is not dealt"
 			: "expected the group that it is dealt to");

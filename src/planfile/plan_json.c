@@ -364,6 +364,8 @@ static void write_param(struct ap_plan_writer *pw, const struct ap_plan_param *p
 	ap_jw_kint(w, "opt_weight_shard_step", param->shard.weight_step);
 	ap_jw_kint(w, "opt_weight_shard_size", param->shard.weight_size);
 	ap_jw_kint(w, "optimizer_shards", param->shard.shards);
+	if (param->shard.shards > 1 && !param->shard.by_rows)
+		ap_jw_kint(w, "optimizer_part", param->shard.part);
 	write_group_or_null(pw, "optimizer_group", stage,
 		param->shard.shards > 1 ? &param->shard.group : &none);
 	first_exchange(param, &group);

@@ -625,6 +625,7 @@ static enum ap_status read_layout(struct reader *r, const struct ap_jv *v, struc
 	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "stage", 0, INT32_MAX, &p->stage));
 	p->first_rank = (size_t)p->stage < r->first_ranks.n ? r->first_ranks.v[p->stage] : 0;
 	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "optimizer_shards", 1, INT32_MAX, &p->shards));
+	AP_TRY(ap_json_opt_int(r->ctx, r->doc, v, "optimizer_part", 1, INT64_MAX, &p->part));
 	if (!group || ap_jv_type(group) == AP_JNULL)
 		return AP_OK;
 	AP_TRY(expect(r, group, AP_JOBJECT));

@@ -91,7 +91,9 @@ struct ap_saved_param {
 	/* How it lies, as the plan says it; nothing is checked. Of a checkpoint: none. */
 	const char *dtype; /* "float16" */
 	struct ap_saved_vector shape, slice, dev_matrix, tensor_map;
-	int64_t shards; /* that dimension 0 of the slice is dealt in; 1: it is not dealt */
+	int64_t shards; /* that the slice is dealt in; 1: it is not dealt */
+	int64_t part; /* elements of one of them, row by row, where the last ones have fewer
+	                 (shard/dealing.h); 0: rows of dimension 0, equally many */
 	uint32_t nshard_axis; /* of the group that it is dealt to, outermost first */
 	const struct ap_saved_axis *shard_axis;
 	const char *field[AP_SAVED_PARAM_FIELDS];

@@ -11,6 +11,8 @@
 #define AS_PLANNED "every operator as planned"
 #define DEGREES "degrees of parallelism, and nothing else of a plan: --hybrid says them; "
 
+#define FLAT .dealing = AP_DEALING_FLAT
+#define PADDED_ROWS .dealing = AP_DEALING_PADDED_ROWS
 #define GATHER .cp_algo = AP_CP_ALL_GATHER, .cp_algos = 1 << AP_CP_ALL_GATHER
 #define ALSO(algorithms) .cp_algo = AP_CP_ALL_GATHER, .cp_algos = 1 << AP_CP_ALL_GATHER | (algorithms)
 #define ROUND .cp_algo = AP_CP_RING, .cp_algos = (1 << AP_CP_ALGOS) - (1 << AP_CP_ALL_GATHER)
@@ -28,20 +30,20 @@ static const struct ap_route routes[] = {
 	{"mindformers", "mindspore", DEGREES "MindFormers' networks call shard() by them",
 		AP_EXECUTOR_MINDSPORE, ALSO(1 << AP_CP_ALL_TO_ALL), .degrees = true},
 	{"mindspeed", "mindspeed", DEGREES "MindSpeed runs Megatron's networks on Ascend",
-		AP_EXECUTOR_GENERIC, ROUND, .cp_even = true, .vocabulary_parallel = true, .degrees = true,
-		.recompute_whole = true},
-	{"megatron", "megatron", DEGREES "Megatron-LM", AP_EXECUTOR_GENERIC, ROUND, .cp_even = true,
-		.relays = true,
+		AP_EXECUTOR_GENERIC, FLAT, ROUND, .cp_even = true, .vocabulary_parallel = true,
+		.degrees = true, .recompute_whole = true},
+	{"megatron", "megatron", DEGREES "Megatron-LM", AP_EXECUTOR_GENERIC, FLAT, ROUND,
+		.cp_even = true, .relays = true,
 		.vocabulary_parallel = true, .degrees = true, .recompute_whole = true},
 	{"torchtitan", "torchtitan", DEGREES "torchtitan, its parameters dealt by FSDP2",
-		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING), .cp_even = true, .degrees = true,
+		AP_EXECUTOR_GENERIC, PADDED_ROWS, ALSO(1 << AP_CP_RING), .cp_even = true, .degrees = true,
 		.relays = true, .fsdp2 = true, .recompute_whole = true},
 	{"deepspeed", "generic", DEGREES "DeepSpeed: ZeRO, autotp, Ulysses, stages of PipelineModule",
-		AP_EXECUTOR_GENERIC, .cp_algo = AP_CP_ALL_TO_ALL, .cp_algos = 1 << AP_CP_ALL_TO_ALL,
+		AP_EXECUTOR_GENERIC, FLAT, .cp_algo = AP_CP_ALL_TO_ALL, .cp_algos = 1 << AP_CP_ALL_TO_ALL,
 		.degrees = true, .recompute_whole = true},
 	{"generic", "generic",
 		AS_PLANNED ", gradients of replicated activations summed where they arise",
-		AP_EXECUTOR_GENERIC, ALSO(1 << AP_CP_RING | 1 << AP_CP_ALL_TO_ALL), .relays = true,
+		AP_EXECUTOR_GENERIC, FLAT, ALSO(1 << AP_CP_RING | 1 << AP_CP_ALL_TO_ALL), .relays = true,
 		.recompute_whole = true},
 };
 

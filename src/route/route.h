@@ -39,6 +39,7 @@ struct ap_route {
 	const char *software; /* the software profile of its executor */
 	const char *text; /* one line: how the plan gets there, and what is honoured of it */
 	enum ap_executor executor;
+	enum ap_dealing dealing; /* how it deals what the parallel optimizer deals */
 	bool recompute_whole; /* struct ap_step */
 	enum ap_cp_algo cp_algo; /* of a hybrid that names none */
 	uint8_t cp_algos; /* those that it has, a bit each */

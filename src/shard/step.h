@@ -11,6 +11,7 @@
 
 #include "base/num.h"
 #include "graph/again.h"
+#include "shard/dealing.h"
 
 struct ap_software;
 struct ap_optimizer;
@@ -116,6 +117,7 @@ struct ap_step {
 	                                     full_batch says */
 	uint32_t narrival;
 	bool optimizer_sharding; /* --enable-parallel-optimizer */
+	enum ap_dealing dealing; /* then: how, by the executor */
 	int64_t shard_threshold_bytes; /* smaller parameters stay whole */
 	int64_t shard_size; /* ranks an optimizer shard is dealt to; -1: all that hold the slice */
 	int optimizer_level; /* 1: weights and states are dealt; 2: gradients too; 3: weights are gathered

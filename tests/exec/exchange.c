@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of parameters: exchanged between those who hold a slice, and the update. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "hw/coll.h"
@@ -17,11 +18,32 @@ static int64_t place_of(struct ex_world *w, const struct ap_opt_shard *shard, in
 	return own;
 }
 
-static struct ex_tensor own_rows(struct ex_world *w, const struct ap_opt_shard *shard,
-	const struct ex_tensor *slice, int64_t r)
+/* Parts that are not rows: a slice row by row, with zeroes behind it that make them equally long. */
+static struct ex_tensor row_by_row(struct ex_world *w, const struct ap_opt_shard *shard, const struct ex_tensor *slice)
 {
+	const struct ex_box b = {.rank = 1, .dtype = slice->box.dtype, .size = {shard->shards * shard->part},
+		.whole = {shard->shards * shard->part}};
+	struct ex_tensor flat = ex_tensor_new(w->ctx->scratch, &b);
+	int64_t n = ex_count(&slice->box);
+
+	if (n > b.size[0])
+		ex_trouble(w, "%" PRId64 " parts of %" PRId64 " elements do not make up %" PRId64,
+			shard->shards, shard->part, n);
+	else
+		memcpy(flat.v, slice->v, (size_t)n * sizeof *flat.v);
+	return flat;
+}
+
+static bool is_flat(const struct ap_opt_shard *shard)
+{
+	return shard->shards > 1 && !shard->by_rows;
+}
+
+static struct ex_tensor own_rows(struct ex_world *w, const struct ap_opt_shard *shard,
+	const struct ex_tensor *of, int64_t r)
+{
+	struct ex_tensor part, flat = is_flat(shard) ? row_by_row(w, shard, of) : *of, *slice = &flat;
 	struct ex_box b = slice->box;
-	struct ex_tensor part;
 
 	if (shard->shards > 1 && b.rank > 0) {
 		b.size[0] /= shard->shards;
@@ -30,6 +52,25 @@ static struct ex_tensor own_rows(struct ex_world *w, const struct ap_opt_shard *
 	part = ex_tensor_new(w->ctx->scratch, &b);
 	ex_cut_out(slice, &part);
 	return part;
+}
+
+void ex_gather_parts(struct ex_world *w, const struct ap_axes *axes, const struct ap_opt_shard *shard,
+	const struct ex_shards *slices, const struct ap_comm *c, enum ap_dtype sent, struct ex_shards *parts)
+{
+	ex_all_gather(w, axes, 0, parts);
+	if (c)
+		ex_check_bytes(w, c, ex_count(&parts->of[0].box), sent);
+	for (int64_t r = 0; is_flat(shard) && r < w->ndev; r++) {
+		struct ex_tensor whole = ex_tensor_new(w->ctx->scratch, &slices->of[r].box);
+		int64_t n = ex_count(&whole.box);
+
+		if (n > ex_count(&parts->of[r].box)) {
+			ex_trouble(w, "rank %" PRId64 " gathers too few elements", r);
+			return;
+		}
+		memcpy(whole.v, parts->of[r].v, (size_t)n * sizeof *whole.v);
+		parts->of[r] = whole;
+	}
 }
 
 static bool have_same_rows(struct ex_world *w, const struct ap_axes *axes,
@@ -64,6 +105,13 @@ static bool exchange_once(struct ex_world *w, const struct ap_comm *c, enum ap_d
 	if (whole && c->part) {
 		ex_keep_own_rows(w, shard, grad);
 		whole = false;
+	}
+	if (c->kind == AP_COLL_REDUCESCATTER && is_flat(shard)) {
+		struct ex_shards flat = ex_shards_new(w->ctx->scratch, w->ndev);
+
+		for (int64_t r = 0; r < w->ndev; r++)
+			flat.of[r] = row_by_row(w, shard, &grad->of[r]);
+		*grad = flat;
 	}
 	ex_check_bytes(w, c, ex_count(&grad->of[0].box), t);
 	if (c->kind == AP_COLL_ALLREDUCE) {
@@ -126,8 +174,7 @@ void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,
 			ex_trouble(w, "%s of an updated weight", ap_coll_name(c->kind));
 			continue;
 		}
-		ex_all_gather(w, &c->axes, 0, &part);
-		ex_check_bytes(w, c, ex_count(&part.of[0].box), ex_sent_as(o, c, part.of[0].box.dtype));
+		ex_gather_parts(w, &c->axes, shard, weight, c, ex_sent_as(o, c, part.of[0].box.dtype), &part);
 	}
 	*weight = part;
 }

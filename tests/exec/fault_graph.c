@@ -107,6 +107,7 @@ static void set_step(struct ap_step *s, int k)
 	s->executor = k % 2 ? AP_EXECUTOR_GENERIC : AP_EXECUTOR_MINDSPORE;
 	s->micro_batches = 1 + k / 2 % 2;
 	s->optimizer_sharding = k / 4 % 2;
+	s->dealing = k % 2 == 0 ? AP_DEALING_ROWS : k / 2 % 2 ? AP_DEALING_FLAT : AP_DEALING_PADDED_ROWS;
 	s->shard_threshold_bytes = 0;
 	s->full_batch = k % 3 == 0;
 	s->optimizer = ap_optimizer_find("adam");

@@ -200,6 +200,17 @@ PROGRAM(shard_forgotten)
 	return false;
 }
 
+PROGRAM(part_longer)
+{
+	(void)w;
+	for (uint32_t i = 0; i < p->nparam; i++)
+		if (p->param[i].shard.shards > 1 && !p->param[i].shard.by_rows) {
+			p->param[i].shard.part++;
+			return true;
+		}
+	return false;
+}
+
 /* ---- texts ---- */
 
 /* What stands behind the n-th place of a key, from the list of operators on; NULL where there are
@@ -386,6 +397,8 @@ const struct ex_fault ex_faults_program[] = {
 		.program = shard_elsewhere},
 	{"plan-shard-forgotten", "optimizer states are not dealt", "mlp",
 		.program = shard_forgotten},
+	{"plan-part-longer", "parts of rows that do not divide have an element more", "mlp",
+		.program = part_longer},
 	{"file-map", "a tensor_map of the plan file is one more", "mlp", .text = map_shifted},
 	{"file-matrix", "an axis of a dev_matrix is gone", "mlp", .text = matrix_changed},
 	{"file-axes", "an axis of a group has half of the ranks or of the stride", "mlp",

@@ -322,6 +322,9 @@ static void set_step(struct ex_game *g, int k)
 	s->executor = g->route ? g->route->executor
 		: k % 2        ? AP_EXECUTOR_GENERIC
 			       : AP_EXECUTOR_MINDSPORE;
+	s->dealing = g->route ? g->route->dealing
+		: s->executor == AP_EXECUTOR_GENERIC ? (enum ap_dealing)ex_below(&g->w.rng, AP_DEALING_FLAT + 1)
+						     : AP_DEALING_ROWS;
 	s->micro_batches = k / 2 % 2 ? draw_parts(g) : 1;
 	s->optimizer_sharding = k / 4 % 2;
 	s->shard_threshold_bytes = 0;

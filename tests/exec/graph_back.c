@@ -210,7 +210,7 @@ static void update(struct ex_graph_run *r, const struct ex_program_param *param)
 {
 	const struct ap_tensor *t = &r->p->graph->tensor[param->tensor];
 	const struct ex_tensor *want = &r->truth->param_grad[param->tensor];
-	struct ex_shards grad, weight;
+	struct ex_shards grad, weight, slices;
 
 	if (!want->v || !t->trainable)
 		return;
@@ -225,10 +225,11 @@ static void update(struct ex_graph_run *r, const struct ex_program_param *param)
 			EX_EVERY);
 	weight = ex_cut(r->w->ctx->scratch, &r->truth->batch[0].value[param->tensor], &param->layout,
 		r->w->ndev);
+	slices = weight;
 	ex_update(r->w, &r->p->oper[t->owner.node], (int)t->owner.operand, &param->shard, &grad,
 		&weight);
 	if (r->p->task[t->owner.node].in[t->owner.operand].regather && param->shard.shards > 1)
-		ex_all_gather(r->w, &param->shard.group, 0, &weight); /* only to compare */
+		ex_gather_parts(r->w, &param->shard.group, &param->shard, &slices, NULL, t->shape.dtype, &weight);
 	ex_graph_compare(r, "update", param->tensor, &weight, &r->truth->new_param[param->tensor],
 		&param->layout, EX_EVERY);
 }

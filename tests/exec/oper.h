@@ -70,6 +70,10 @@ enum ex_when {
 void ex_exchange_gradient_when(struct ex_world *w, const struct ex_oper *o, int operand,
 	const struct ap_opt_shard *shard, enum ex_when when, struct ex_shards *grad);
 /* Of slices the rows that each rank updates; all without an optimizer shard. */
+/* Parts become the slices again that they are of; by c, which sends elements of that type, NULL: only to
+ * compare. */
+void ex_gather_parts(struct ex_world *w, const struct ap_axes *axes, const struct ap_opt_shard *shard,
+	const struct ex_shards *slices, const struct ap_comm *c, enum ap_dtype sent, struct ex_shards *parts);
 void ex_keep_own_rows(struct ex_world *w, const struct ap_opt_shard *shard, struct ex_shards *slices);
 /* weight := weight - 3 gradient on the rows that are updated here, and the OPTIMIZER collectives. */
 void ex_update(struct ex_world *w, const struct ex_oper *o, int operand,

@@ -65,6 +65,8 @@ static void draw_step(struct ex_pipe_game *p, int64_t micro)
 	s->recompute_keeps_comm = ex_below(&p->w.rng, 3) == 0;
 	s->recompute_regathers = ex_below(&p->w.rng, 3) == 0;
 	s->optimizer = ap_optimizer_find("adam");
+	if (s->executor == AP_EXECUTOR_GENERIC)
+		s->dealing = (enum ap_dealing)(p->w.rng / 8 % 3); /* no draw: cases stay */
 }
 
 /* Some operators are recomputed by their own flag. */

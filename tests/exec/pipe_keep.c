@@ -48,6 +48,7 @@ static void gather_weight(struct ex_pipe_run *p, ap_id node, int i, enum ap_phas
 	const struct ap_task_operand *in = &p->task[node].in[i];
 	const struct ex_program_param *param = ex_program_param_of(&p->l->program, p->g->node[node].in[i]);
 	const struct ap_comm *c = gathering(&p->l->program.oper[node], in->twin, phase);
+	struct ex_shards slices = *s;
 
 	if (!in->regather || !param || param->shard.shards == 1)
 		return;
@@ -57,9 +58,8 @@ static void gather_weight(struct ex_pipe_run *p, ap_id node, int i, enum ap_phas
 			p->g->node[node].name);
 		return;
 	}
-	ex_all_gather(p->w, &c->axes, 0, s);
-	ex_check_bytes(p->w, c, ex_count(&s->of[0].box),
-		ex_sent_as(&p->l->program.oper[node], c, s->of[0].box.dtype));
+	ex_gather_parts(p->w, &c->axes, &param->shard, &slices, c,
+		ex_sent_as(&p->l->program.oper[node], c, s->of[0].box.dtype), s);
 }
 
 struct ex_shards ex_pipe_operand(struct ex_pipe_run *p, int64_t b, ap_id node, int i, enum ap_phase phase)

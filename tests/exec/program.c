@@ -256,7 +256,9 @@ static bool same_param(const struct ex_program_param *a, const struct ex_program
 		if (a->sum[i].node != b->sum[i].node || a->sum[i].operand != b->sum[i].operand)
 			return false;
 	return a->nsum == b->nsum && a->tensor == b->tensor && ap_layout_equal(&a->layout, &b->layout) &&
-		a->shard.shards == b->shard.shards && a->shard.weight_step == b->shard.weight_step &&
+		a->shard.shards == b->shard.shards && a->shard.by_rows == b->shard.by_rows &&
+		(a->shard.shards == 1 || a->shard.by_rows || a->shard.part == b->shard.part) &&
+		a->shard.weight_step == b->shard.weight_step &&
 		a->shard.weight_size == b->shard.weight_size &&
 		(a->shard.shards == 1 || ap_axes_equal(&a->shard.group, &b->shard.group)) &&
 		ap_axes_equal(&a->gradient, &b->gradient);

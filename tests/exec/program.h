@@ -27,7 +27,7 @@ struct ex_program_move {
 struct ex_program_param {
 	ap_id tensor;
 	struct ap_layout layout;
-	struct ap_opt_shard shard; /* shards, weight_step, weight_size, group */
+	struct ap_opt_shard shard; /* shards, part, by_rows, weight_step, weight_size, group */
 	struct ap_axes gradient; /* ranks that the gradient is said to be exchanged between */
 	uint32_t nsum;
 	const struct ap_use *sum; /* [nsum] uses whose gradient is added to the owner's, before its exchange */
@@ -82,9 +82,9 @@ const char *ex_program_of_ckpt(struct ap_ctx *ctx, const char *bytes, size_t len
 	const struct ap_route *route, struct ex_program *out);
 
 /* The shard that the checkpoint's two numbers mean for a parameter of this layout (formats 1.5); false
- * where they mean none. */
+ * where they mean none. part: elements of a part that is no rows; 0. */
 bool ex_shard_of(const struct ap_shape *shape, const struct ap_layout *l, int64_t ndev, int64_t step,
-	int64_t size, struct ap_opt_shard *out);
+	int64_t size, int64_t part, struct ap_opt_shard *out);
 
 const struct ex_program_param *ex_program_param_of(const struct ex_program *p, ap_id tensor);
 const struct ex_program_move *ex_program_move_to(const struct ex_program *p, ap_id node,

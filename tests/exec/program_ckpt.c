@@ -68,20 +68,29 @@ static bool are_chunks(const struct ap_shape *shape, const struct ap_layout *l, 
 }
 
 bool ex_shard_of(const struct ap_shape *shape, const struct ap_layout *l, int64_t ndev, int64_t step,
-	int64_t size, struct ap_opt_shard *out)
+	int64_t size, int64_t part, struct ap_opt_shard *out)
 {
 	int64_t all[EX_MAX_DEV], n = holders(shape, l, ndev, 0, all);
 	int64_t group = size < 0 ? n : size;
 
 	*out = (struct ap_opt_shard){.shards = 1, .weight_step = (int32_t)step,
-		.weight_size = (int32_t)size};
+		.weight_size = (int32_t)size, .part = part};
 	if (step == 0 && size == 0)
 		return true;
 	if (n < 2 || size < -1 || size == 0 || size > n || n % group != 0 || shape->rank == 0 ||
-		step != (all[n - 1] - all[0]) / (n - 1) || shape->dim[0] / l->dim[0].cut % group != 0)
+		step != (all[n - 1] - all[0]) / (n - 1) ||
+		(shape->dim[0] / l->dim[0].cut % group != 0) != (part > 0))
 		return false;
 	out->shards = group;
+	out->by_rows = part == 0;
 	return axes_of(all, group, &out->group) && are_chunks(shape, l, ndev, &out->group);
+}
+
+/* A checkpoint cannot say parts that are no rows: then it says that all is there. */
+static void want_whole(struct ex_reader *r, const struct ap_ckpt_layout *item)
+{
+	if (item->weight_step || item->weight_size)
+		ex_read_fault(r, "opt_weight_shard_step and _size of parts that are no rows");
 }
 
 /* One parameter of the checkpoint, over what the plan says of it. */
@@ -101,7 +110,9 @@ static void take_layout(struct ex_reader *r, const struct ap_ckpt_layout *item, 
 		!ex_layout_of_map((int)item->dev_matrix.n, item->dev_matrix.v, t->shape.rank, n,
 			(const int64_t(*)[AP_MAX_DIM_FACTOR])axes, &out->layout))
 		ex_read_fault(r, "dev_matrix and tensor_map give no layout");
-	else if (!ex_shard_of(&t->shape, &out->layout, ndev, item->weight_step, item->weight_size,
+	else if (out->shard.shards > 1 && !out->shard.by_rows)
+		want_whole(r, item);
+	else if (!ex_shard_of(&t->shape, &out->layout, ndev, item->weight_step, item->weight_size, 0,
 			 &out->shard))
 		ex_read_fault(r, "opt_weight_shard_step and _size mean no shard");
 	if (item->has_shape && (item->tensor_shape.n != t->shape.rank ||

@@ -463,7 +463,8 @@ static void read_param(struct ex_reader *r, const struct ap_jv *obj, const struc
 		return;
 	if (!ex_shard_of(&t->shape, &out->layout, ndev,
 		    ex_read_int(r, obj, "opt_weight_shard_step"),
-		    ex_read_int(r, obj, "opt_weight_shard_size"), &out->shard))
+		    ex_read_int(r, obj, "opt_weight_shard_size"),
+		    ap_jv_get(obj, "optimizer_part") ? ex_read_int(r, obj, "optimizer_part") : 0, &out->shard))
 		ex_read_fault(r, "opt_weight_shard_step and _size mean no shard");
 	if (ex_read_int(r, obj, "optimizer_shards") != out->shard.shards)
 		ex_read_fault(r, "optimizer_shards");

@@ -203,6 +203,8 @@ void ex_case_draw(struct ex_world *w, enum ex_tasks tasks, struct ex_case *c)
 	c->step.executor = w->executor;
 	c->step.optimizer_sharding = tasks == EX_SHARDED;
 	c->step.shard_size = sizes[ex_below(&w->rng, 3)];
+	if (w->executor == AP_EXECUTOR_GENERIC)
+		c->step.dealing = (enum ap_dealing)ex_below(&w->rng, AP_DEALING_FLAT + 1);
 	c->step.gradient_fp32_sync = ex_below(&w->rng, 2);
 	w->gradient_fp32_sync = c->step.gradient_fp32_sync;
 	for (int i = 0; i < c->bound.nin; i++) {

@@ -176,6 +176,7 @@ static void try_staged(const struct ex_graph_sample *sample, const struct ap_rou
 		return;
 	p.route = route;
 	p.f.step.executor = route->executor;
+	p.f.step.dealing = route->dealing;
 	if (draw_staged(&p, &plan)) {
 		out->completed++;
 		ck_assert_msg(ex_pipe_game_play(&p, &plan), "%s of %s: %s", sample->name, route->name, p.why);

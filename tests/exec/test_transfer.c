@@ -77,6 +77,13 @@ static bool holds(const struct param *q, int64_t rank, const int64_t *at)
 		number += member;
 	}
 	in_slice = at[0] % q->slice[0];
+	if (q->p.part) { /* a row is where its last element is */
+		int64_t row = 1;
+
+		for (size_t d = 1; d < q->p.shape.n; d++)
+			row *= q->slice[d];
+		return (row * in_slice + row - 1) / q->p.part == number;
+	}
 	return in_slice / (q->slice[0] / q->p.shards) == number;
 }
 
@@ -128,7 +135,8 @@ static void draw(uint64_t *rng, int64_t ndim, const int64_t *shape, struct param
 	static const int64_t sizes[] = {1, 2, 2, 3, 4};
 	size_t n = 1 + ex_below(rng, 4), ngroup = 0;
 	bool used[6] = {false};
-	int64_t stride = 1, shards = 1;
+	int64_t stride = 1, shards = 1, unit = 1, units = 1;
+	bool even = ex_below(rng, 2), rows = ex_below(rng, 2);
 
 	memset(q, 0, sizeof *q);
 	for (size_t i = 0; i < n; i++) {
@@ -150,7 +158,7 @@ static void draw(uint64_t *rng, int64_t ndim, const int64_t *shape, struct param
 		q->slice[d] /= q->dev[i];
 	}
 	for (size_t i = 0; i < n && ex_below(rng, 3); i++) { /* dealt over axes that cut nothing */
-		if (used[i] || q->dev[i] == 1 || q->slice[0] % (shards * q->dev[i]))
+		if (used[i] || q->dev[i] == 1 || (even && q->slice[0] % (shards * q->dev[i])))
 			continue;
 		q->in_group[i] = true;
 		shards *= q->dev[i];
@@ -163,6 +171,10 @@ static void draw(uint64_t *rng, int64_t ndim, const int64_t *shape, struct param
 	q->p.slice = (struct ap_saved_vector){(size_t)ndim, q->slice};
 	q->p.tensor_map = (struct ap_saved_vector){(size_t)ndim, q->map};
 	q->p.shards = shards;
+	for (int64_t d = 0; d < ndim; d++)
+		*(rows && d > 0 ? &unit : &units) *= q->slice[d];
+	while (q->slice[0] % shards && q->p.part * shards < units * unit)
+		q->p.part += unit;
 	q->p.nshard_axis = (uint32_t)ngroup;
 	q->p.shard_axis = q->axis;
 	q->p.stage = ex_below(rng, 3) ? 0 : 1;
@@ -172,7 +184,8 @@ static void draw(uint64_t *rng, int64_t ndim, const int64_t *shape, struct param
 START_TEST(checkpoints_arrive)
 {
 	static const int64_t extents[] = {1, 4, 6, 8, 12};
-	uint64_t rng = ex_seed("checkpoints_arrive"), cases = ex_cases(600), moved = 0, pieces = 0, dealt = 0;
+	uint64_t rng = ex_seed("checkpoints_arrive"), cases = ex_cases(600), moved = 0, pieces = 0, dealt = 0,
+		padded = 0;
 
 	for (uint64_t i = 0; i < cases; i++) {
 		struct ap_ctx ctx = new_ctx();
@@ -214,10 +227,12 @@ START_TEST(checkpoints_arrive)
 		moved += x.nmoved;
 		pieces += x.npiece;
 		dealt += a.p.shards > 1 || b.p.shards > 1;
+		padded += a.p.part > 0 || b.p.part > 0;
 		free_ctx(&ctx);
 	}
 	ck_assert_uint_gt(moved, cases);
 	ck_assert_uint_gt(pieces, 4 * cases);
 	ck_assert_uint_gt(dealt, cases / 8);
+	ck_assert_uint_gt(padded, cases / 16);
 }
 END_TEST

@@ -28,6 +28,7 @@ MODELS = {
     "mix": ["multiple_mix", "--batch", "12"],
     "gpt": [*GPT, "--attention", "small", "--dtype", "float32"],
     "flash": [*GPT, "--attention", "flash", "--dtype", "float16"],
+    "odd": [*GPT[:9], "--sequence", "4", "--vocabulary", "23", "--attention", "flash", "--dtype", "float16"],
     "deep": [*GPT[:3], "--layers", "5", *GPT[5:], "--attention", "flash", "--dtype", "float16"],
     "llama": ["llama", "--batch", "8", "--layers", "2", "--hidden", "16", "--heads", "8", "--kv-heads", "4",
               "--inner", "16", "--sequence", "4", "--vocabulary", "24", "--dtype", "float32"],
@@ -149,6 +150,17 @@ CASES = [  # graph, devices, options
     ("deep", 4, ["--hybrid", "dp=2,cp=2,mbs=3", "--executor", "deepspeed", *DEAL, "--optimizer-level", "level2"]),
     ("deep", 8, ["--hybrid", "dp=4,tp=2,mbn=1", "--executor", "deepspeed", *DEAL, "--optimizer-level", "level3",
                  "--optimizer-weight-shard-size", "2"]),
+    # Of 23 words, 12 columns and the like, dealt to 8, 4 and 2 ranks: padded rows, flat arrays, rows or nothing.
+    *(("odd", 4, ["--hybrid", "dp=4,mbn=3", *DEAL, "--executor", "torchtitan", "--optimizer-level", level])
+      for level in ("level2", "level3")),
+    ("odd", 8, ["--hybrid", "dp=4,tp=2,mbn=3", *DEAL, "--executor", "torchtitan", "--optimizer-level", "level3"]),
+    ("odd", 4, ["--hybrid", "dp=2,pp=2,mbn=3", *DEAL, "--executor", "torchtitan", "--optimizer-level", "level3"]),
+    *(("odd", 8, ["--hybrid", "dp=4,tp=2,sp=1,mbn=3", *DEAL, "--executor", "megatron", "--optimizer-level", level])
+      for level in ("level1", "level2", "level3")),
+    ("odd", 8, ["--hybrid", "dp=4,pp=2,mbn=3", *DEAL, "--executor", "megatron", "--optimizer-weight-shard-size", "2"]),
+    ("odd", 4, ["--hybrid", "dp=4,mbn=3", *DEAL, "--executor", "deepspeed", "--optimizer-level", "level3"]),
+    ("odd", 8, [*DEAL, *GENERIC, "--optimizer-level", "level2", "--micro-batches", "3"]),
+    ("odd", 8, ["--hybrid", "dp=4,tp=2,mbn=3", *DEAL, "--executor", "mindformers", "--optimizer-level", "level3"]),
     # Keys and values go round.
     ("flash", 4, ["--hybrid", "dp=2,cp=2,mbs=1,cp_algo=ring", *GENERIC]),
     ("flash", 8, ["--hybrid", "dp=2,tp=2,cp=2,sp=1,mbs=3,cp_algo=ring", *GENERIC, "--recompute", "full"]),
@@ -274,6 +286,23 @@ class Execute(unittest.TestCase):
             self.assertEqual(table["gradient_groups"], [{
                 "operator": f"Default/{user}-op0", "operand": options == GENERIC,
                 "kind": "AllReduce", "axes": [[4, 2]], "ranks": [0, 4]}])
+
+    def test_parts_of_rows_that_do_not_divide(self):
+        """23 words of 12 numbers on 4 ranks: 6 rows, 69 numbers, or all of them. Parts that are no whole are noticed."""
+        for executor, level, part in (("torchtitan", "level3", 72), ("megatron", "level1", 69), ("mindformers", "level3", None)):
+            with self.subTest(executor):
+                plan = self.plan("odd", 4, ["--hybrid", "dp=4,mbn=3", *DEAL, "--executor", executor, "--optimizer-level", level])
+                words = next(p for p in plan["parameters"] if p["tensor_shape"] == [23, 12])
+                self.assertEqual((words["optimizer_shards"], words.get("optimizer_part")), (4 if part else 1, part))
+                sent = {(c["phase"], c["kind"], c["bytes"]) for o in plan["operators"] for c in o["communications"]
+                        if words["name"] in (o["inputs"][c["operand"]] if "operand" in c else "",)}
+                # gradients as float32, the weight in its 16 bits: once, or for each use
+                whole = 4 * part if part else 23 * 12
+                self.assertIn(("gradient", "ReduceScatter" if part else "AllReduce", 4 * whole), sent)
+                self.assertEqual(("optimizer", "AllGather", 2 * whole) in sent, executor == "megatron")
+                self.assertEqual(("forward", "AllGather", 2 * whole) in sent, executor == "torchtitan")
+                n = self.every("odd", plan, parameters, other_length)
+                self.assertEqual(n > 0, part is not None)
 
     def test_tied_head_goes_once(self):
         """The last stage adds the gradient of the words up, exchanges it over dp and sends it back."""
@@ -623,6 +652,13 @@ def other_part(p):
         return False
     stride, size = p["optimizer_group"]["axes"][-1]
     p["optimizer_group"]["axes"][-1] = [2 if stride == 1 else 1, size]
+    return True
+
+
+def other_length(p):
+    if "optimizer_part" not in p:
+        return False
+    p["optimizer_part"] //= 2
     return True
 
 

@@ -238,6 +238,10 @@ SUBJECTS = [ # name, graph, arguments, share of the changes that are tried
     ('certified', 'multiple_mix', ['--device-num=8', '--chip=ascend910b', '--executor=generic'], 0.1),
     ('dealt', GPT, SMALL + ['--enable-parallel-optimizer', '--parallel-optimizer-threshold=0',
                             '--optimizer-level=level2', '--micro-batches=2', '--recompute=full'], 0.15),
+    ('rows', GPT[:-4] + ['--vocabulary', '125', '--batch', '32'], SMALL + [
+        '--enable-parallel-optimizer', '--parallel-optimizer-threshold=0', '--executor=torchtitan', '--hybrid=dp=8,mbn=2'], 0.1),
+    ('flat', GPT[:-4] + ['--vocabulary', '125', '--batch', '32'], SMALL + [
+        '--enable-parallel-optimizer', '--parallel-optimizer-threshold=0', '--executor=megatron', '--hybrid=dp=4,tp=2,mbn=2'], 0.15),
     ('interleaved', GPT, SMALL + ['--hybrid=dp=2,tp=2,pp=2,vpp=2,mbs=2', '--pipeline-scheduler=interleaved'], 0.15),
     ('experts', EXPERTS, SMALL + ['--hybrid=dp=4,tp=2,ep=2'], 0.1),
     ('eighths', GPT, ['--chip=h100', '--device-num=8', '--executor=generic', '--hybrid=dp=4,tp=2,sp=1,mbs=2', '--fp8-format=hybrid',

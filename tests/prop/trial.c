@@ -91,6 +91,7 @@ static void random_step(struct trial *t)
 	s->gradients_mean = one_in(t, 4);
 	s->training = !one_in(t, 10);
 	s->optimizer = s->training ? random_optimizer(t) : NULL;
+	s->dealing = s->executor == AP_EXECUTOR_GENERIC ? (enum ap_dealing)(t->seed / 7 % 3) : AP_DEALING_ROWS;
 	s->product_overlap = s->executor == AP_EXECUTOR_GENERIC && s->shard_size < 0; /* no draw: cases stay */
 }
 

@@ -467,31 +467,83 @@ static void shard_of(struct fixture *f, const char *cut, int64_t size, struct ap
 	ap_opt_shard_make(&tasks[node], 1, &p, &f->step, s);
 }
 
-/* Three replicas of a weight whose rows they do not divide: MindSpore leaves it whole; executors that deal flat
- * buffers pad them, so that each has a third of the states, rounded up. */
-START_TEST(states_of_rows_that_do_not_divide)
+/* Bytes of the exchange of a gradient and of the weight's gathers, phase by phase. */
+struct sent {
+	int64_t reduced, scattered, gathered_once, gathered_for_use;
+};
+
+static void add_sent(void *user, const struct ap_comm *c)
 {
-	struct fixture f;
+	struct sent *s = user;
+
+	if (c->kind == AP_COLL_ALLREDUCE)
+		s->reduced += c->bytes;
+	if (c->kind == AP_COLL_REDUCESCATTER)
+		s->scattered += c->bytes;
+	if (c->kind == AP_COLL_ALLGATHER)
+		*(c->phase == AP_PHASE_OPTIMIZER ? &s->gathered_once : &s->gathered_for_use) += c->bytes;
+}
+
+static struct sent sent(struct fixture *f, const char *cut)
+{
+	ap_id node = fixture_node(f, "up");
+	int32_t count[AP_MAX_FACTOR];
+	const struct ap_task *tasks;
+	struct ap_placement p;
+	struct sent s = {0};
+
+	ap_tasks_make(&f->ctx, f->graph, &f->step, &tasks);
+	fixture_counts(f, node, cut, count);
+	ap_placement_make(&f->graph->node[node].bound, count, f->machine->ndev, &p);
+	ap_comms_derive(&tasks[node], &p, &f->step, add_sent, &s);
+	return s;
+}
+
+/* Three replicas of a weight of 1024 x 2048, whose rows they do not divide: MindSpore leaves it whole, FSDP2
+ * deals 342, 342 and 340 rows, a flat array is dealt in 699,050 and two thirds of its elements. */
+START_TEST(rows_that_do_not_divide)
+{
+	static const int64_t part_of[] = {1024 * 2048, 342 * 2048, 699051};
 	struct ap_opt_shard s;
 	struct ap_op_cost whole, dealt;
-	int64_t elements;
+	struct fixture f;
+	struct sent b;
 
 	fixture_open(&f, 3, 3, "a100-80");
 	fixture_graph(&f, GRAPH);
-	shard_of(&f, "m=3", -1, &s);
-	ck_assert_int_eq(s.shards, 1);
-	ck_assert_int_eq(s.states, 1);
-	price(&f, "up", "m=3", &whole);
 	f.step.executor = AP_EXECUTOR_GENERIC;
+	price(&f, "up", "m=3", &whole);
+	for (enum ap_dealing rule = AP_DEALING_ROWS; rule <= AP_DEALING_FLAT; rule++)
+		for (int level = 1; level <= 3; level++) {
+			int64_t part = part_of[rule], n = rule == AP_DEALING_ROWS ? 1 : 3;
+
+			f.step.dealing = rule;
+			f.step.optimizer_level = level;
+			shard_of(&f, "m=3", -1, &s);
+			ck_assert_int_eq(s.shards, n);
+			ck_assert_int_eq(s.part, part);
+			ck_assert(!s.by_rows);
+			b = sent(&f, "m=3");
+			price(&f, "up", "m=3", &dealt);
+			/* states and the float32 copy of float16 */
+			ck_assert_int_eq(dealt.optimizer_bytes, whole.optimizer_bytes / (1024 * 2048) * part);
+			ck_assert_int_eq(dealt.weight_bytes, 2 * (n > 1 && level == 3 ? part : 1024 * 2048));
+			ck_assert_int_eq(dealt.gradient_bytes,
+				whole.gradient_bytes / (1024 * 2048) * (n > 1 && level >= 2 ? part : 1024 * 2048));
+			/* gradients as float32, the weight once, or before both passes */
+			ck_assert_int_eq(b.reduced, n > 1 ? 0 : 4 * 1024 * 2048);
+			ck_assert_int_eq(b.scattered, n > 1 ? 4 * 3 * part : 0);
+			ck_assert_int_eq(b.gathered_once, n > 1 && level < 3 ? 2 * 3 * part : 0);
+			ck_assert_int_eq(b.gathered_for_use, n > 1 && level == 3 ? 2 * 2 * 3 * part : 0);
+			ck_assert_int_eq(dealt.gathered_bytes, 0);
+			if (n > 1)
+				ck_assert(dealt.optimizer_s < whole.optimizer_s + 1e-3 && dealt.gradient_s > 0);
+		}
+	f.step.executor = AP_EXECUTOR_MINDSPORE;
+	f.step.dealing = AP_DEALING_ROWS;
 	shard_of(&f, "m=3", -1, &s);
 	ck_assert_int_eq(s.shards, 1);
-	ck_assert_int_eq(s.states, 3);
-	price(&f, "up", "m=3", &dealt);
-	ck_assert_int_eq(dealt.weight_bytes, whole.weight_bytes);
-	ck_assert_int_eq(dealt.gradient_bytes, whole.gradient_bytes);
-	elements = whole.weight_bytes / 2;
-	ck_assert_int_eq(dealt.optimizer_bytes, whole.optimizer_bytes / elements * ((elements + 2) / 3));
-	ck_assert_int_gt(dealt.optimizer_bytes, whole.optimizer_bytes / 3);
+	ck_assert_int_eq(s.weight_size, 0);
 	fixture_close(&f);
 }
 END_TEST
@@ -519,6 +571,12 @@ START_TEST(optimizer_shards)
 	ck_assert(ranks[0] == 16 && ranks[1] == 24);
 	shard_of(&f, "m=4 n=8", 8, &s);
 	ck_assert_int_eq(s.weight_size, 4);
+	for (enum ap_dealing rule = AP_DEALING_ROWS; rule <= AP_DEALING_FLAT; rule++) {
+		f.step.dealing = rule;
+		shard_of(&f, "m=4 n=8", -1, &s);
+		ck_assert(s.by_rows);
+		ck_assert_int_eq(s.part, 1024 * 256 / 4);
+	}
 	shard_of(&f, "n=32", -1, &s);
 	ck_assert_int_eq(s.shards, 1);
 	ck_assert_int_eq(s.weight_step + s.weight_size, 0);

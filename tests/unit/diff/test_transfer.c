@@ -85,6 +85,41 @@ START_TEST(test_stays)
 }
 END_TEST
 
+#define PARTS(part) \
+	"{\"name\":\"w\",\"dtype\":\"float16\",\"trainable\":true,\"dev_matrix\":[8],\"tensor_map\":[-1,-1]," \
+	"\"tensor_shape\":[10,32],\"slice_shape\":[10,32],\"optimizer_shards\":8," part "\"optimizer_group\":" \
+	"{\"axes\":[[1,8]],\"ranks\":[0]},\"opt_weight_shard_step\":1,\"opt_weight_shard_size\":-1}"
+
+/* Ten rows of 32 numbers, 10 bytes each. Two rows a rank, the last three have none; or 40 numbers, of which 1, 1,
+ * 1, 2, 1, 1, 1 and 2 rows are counted. */
+START_TEST(test_rows_that_do_not_divide)
+{
+	static const char padded[] = PARTS("\"optimizer_part\":64,"), flat[] = PARTS("\"optimizer_part\":40,");
+	struct ap_ctx ctx = new_ctx();
+	struct ap_transfer t = transfer(&ctx, padded, "adam", padded, "adam");
+
+	ck_assert_uint_eq(t.nparam, 1);
+	ck_assert_int_eq(t.stays_bytes, 10 * 320);
+	ck_assert(t.time_s == 0);
+	t = transfer(&ctx, flat, "adam", flat, "adam");
+	ck_assert_int_eq(t.stays_bytes, 10 * 320);
+	ck_assert(t.time_s == 0);
+	/* rank 0 has rows 0 and 1, then row 0; no other has a row that it had */
+	t = transfer(&ctx, padded, "adam", flat, "adam");
+	ck_assert_int_eq(t.stays_bytes, 10 * 32);
+	ck_assert_int_eq(t.link[0].bytes + t.link[1].bytes, 9 * 10 * 32);
+	/* within a block: rows 1 to 4 from ranks 0 to 2 to ranks 1 to 3, rows 8 and 9 from rank 4 to rank 7 */
+	ck_assert_int_eq(t.link[0].bytes, (4 + 2) * 10 * 32);
+	t = transfer(&ctx, PARTS(""), "adam", flat, "adam"); /* of rows that do not divide */
+	ck_assert_uint_eq(t.nodd, 1);
+	t = transfer(&ctx, PARTS("\"optimizer_part\":39,"), "adam", flat, "adam"); /* 312 of 320 numbers */
+	ck_assert_uint_eq(t.nodd, 1);
+	t = transfer(&ctx, PARTS("\"optimizer_part\":9223372036854775807,"), "adam", flat, "adam");
+	ck_assert_uint_eq(t.nodd, 1);
+	free_ctx(&ctx);
+}
+END_TEST
+
 /* Other states are begun anew; a rank keeps an eighth of its rows when columns are cut. */
 START_TEST(test_states)
 {
