@@ -229,14 +229,15 @@ static const struct kin *holds_like(const struct ap_kins *all, const struct kin 
 }
 
 /* Seconds of a micro-batch's pass at least, by trials of the kin, else of one that recomputes or deals
- * less; 0: not known. What is gathered from more devices takes as long at least. */
+ * less; 0: not known. What is gathered from a multiple of the devices takes as long at least: padded parts
+ * (shard/dealing.h) have no fewer elements in all then, which those of any larger number may. */
 static double pass_s(const struct ap_kins *all, const struct kin *k, int64_t gathers)
 {
 	double most = 0;
 
 	for (;; k = &all->kins.v[k->less]) {
 		for (size_t i = 0; i < k->passes.n; i++)
-			if (k->passes.v[i].gathers <= gathers)
+			if (gathers % k->passes.v[i].gathers == 0)
 				most = fmax(most, k->passes.v[i].s);
 		if (most > 0 || k->less == AP_NONE)
 			return most;
@@ -264,12 +265,15 @@ static double holds(const struct ap_decision_point *p, int64_t stage)
 
 static double least_bytes(const struct ap_kin_told *k, const struct ap_decision_point *p)
 {
-	double dealt = (double)ap_decision_dealt(p), share = 1, layers = 0;
+	int64_t dealt = ap_decision_dealt(p);
+	double share = 1, layers = 0;
 
-	if (p->level > k->level)
-		share = 1 / dealt;
-	else if (p->level && dealt > (double)k->dealt)
-		share = (double)k->dealt / dealt;
+	/* where one number of devices divides rows and another one does not, all that is known is that no
+	 * part is smaller than the whole over these */
+	if (p->level > k->level || (p->level && dealt > k->dealt && dealt % k->dealt))
+		share = 1 / (double)dealt;
+	else if (p->level && dealt > k->dealt)
+		share = (double)k->dealt / (double)dealt;
 	/* A device of this size holds all layers at most: each stage as many as it can. */
 	for (int64_t s = 0; p->kind < 0 && s < p->pp; s++)
 		layers += 1 / (k->static_bytes * share + k->kept_bytes * holds(p, s));
