@@ -89,11 +89,9 @@ static const struct framework frameworks[] = {
 	{"Megatron-DeepSpeed", "megatron", "megatron-deepspeed", BY_VOCABULARY, WIDE_BF16, 128, true, 0.1,
 		.scatters = true, .behind = true},
 	{"Megatron-LM 1.1.5 + DeepSpeed ZeRO-3", "generic", "deepspeed-zero3-2021", BY_VOCABULARY,
-		AS_PARAMETER, 128, true, 0.1, .deals_flat = true},
-	{"HF Trainer + DeepSpeed", "generic", "deepspeed-zero3-2021", KERNEL, AS_PARAMETER, 0, true, 0.1,
-		.deals_flat = true},
-	{"DeepSpeed ZeRO-3", "generic", "deepspeed-zero3-2021", BY_VOCABULARY, AS_PARAMETER, 128, true, 0.1,
-		.deals_flat = true},
+		AS_PARAMETER, 128, true, 0.1},
+	{"HF Trainer + DeepSpeed", "generic", "deepspeed-zero3-2021", KERNEL, AS_PARAMETER, 0, true, 0.1},
+	{"DeepSpeed ZeRO-3", "generic", "deepspeed-zero3-2021", BY_VOCABULARY, AS_PARAMETER, 128, true, 0.1},
 	{"Megatron-Bridge", "megatron", "megatron", BY_VOCABULARY, AS_PARAMETER, 128, true, 0,
 		.scales = "tensorwise", .dispatcher = "deepep", .calls = "GPT OSS", .balanced = true,
 		.beside = true, .narrow = true},
@@ -278,7 +276,6 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 	const char *ffn = *f->moe_ffn && (takes & AP_MODEL_EXPERTS) ? f->moe_ffn : f->ffn, *why;
 	enum ap_model_activation a = *f->ffn_type ? ap_model_activation_find(f->ffn_type) : AP_MODEL_GELU;
 	int64_t multiple = run->framework->vocab_multiple * run->tp;
-	int64_t dealt = run->tp * run->dp; /* parts of a table of words that is dealt flat */
 
 	if ((why = dimension(f, "layers", f->layers, 1000, &p->layers)) ||
 		(why = dimension(f, "hidden", f->hidden, 1 << 20, &p->hidden)) ||
@@ -316,8 +313,6 @@ static const char *read_transformer(const struct facts *f, struct run *run)
 	p->activation = a;
 	if (multiple && (takes & AP_MODEL_VOCABULARY))
 		p->vocabulary = (p->vocabulary + multiple - 1) / multiple * multiple;
-	if (run->framework->deals_flat && run->zero == 3 && (takes & AP_MODEL_VOCABULARY))
-		p->vocabulary = (p->vocabulary + dealt - 1) / dealt * dealt;
 	p->flash = !strcmp(f->flash_attn, "1") && (takes & AP_MODEL_ATTENTION);
 	p->dropout = takes & AP_MODEL_DROPOUT && !p->flash ? run->framework->dropout : 0;
 	p->masked = !strcmp(f->arch, "bert") ? (15 * p->sequence + 99) / 100 : 0; /* as BERT's data has it */

@@ -60,8 +60,6 @@ struct framework {
 	                their precisions (megatron/bridge/training/mixed_precision.py) */
 	bool by_cost; /* layers are dealt to stages by the weights of their products and the head's, as
 	                 nanotron/models/base.py does; else in equal numbers */
-	bool deals_flat; /* level 3 deals weights as flat arrays, padded at their ends, whatever their extents
-	                    are (deepspeed/runtime/zero/partition_parameters.py): words are padded here */
 	bool cuts_loss; /* by the vocabulary where tp cuts the head, as loss_parallel of DTensor does */
 };
 
