@@ -1358,8 +1358,12 @@ static enum ap_status keep_what_can_be(struct driving *d)
 	struct ap_plan_kept *told = AP_NEW(d->ctx->arena, struct ap_plan_kept);
 	double best_s = d->best->prediction.step_time_s;
 
-	if (!d->rq->keep || d->routed.route)
+	if (!d->rq->keep)
 		return AP_OK;
+	if (d->routed.route)
+		return ap_diag_add(d->ctx->diag, AP_NOTE, AP_OK, NULL, "keep",
+			"nothing is kept of %s: the executor completes plans, so that a cut changes others "
+			"beside it", d->rq->keep_file);
 	*told = (struct ap_plan_kept){.within = d->rq->keep_within, .file = d->rq->keep_file,
 		.best_step_s = d->rq->keep_best_s > 0 ? fmin(d->rq->keep_best_s, best_s) : best_s,
 		.best_changes = count_changes(d, d->best), .old_step_s = INFINITY};
