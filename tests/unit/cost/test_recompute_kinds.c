@@ -257,6 +257,65 @@ START_LOOP_TEST(experts_beside_chosen_ones_lie_behind_views, 2)
 }
 END_TEST
 
+/* ---- attention without feed-forward parts ---- */
+
+/* Layers of attention, what weights its result, and a residual sum; scores as they are or with a softmax of them. */
+static void open_attention(struct fixture *f, bool softmax)
+{
+	const char *scores = softmax ? "p" : "s";
+	struct ap_str s;
+
+	fixture_open(f, 1, 1, "a100-80");
+	f->ctx.diag = ap_diag_create(f->said, false);
+	ap_str_init(&s, f->ctx.arena);
+	ap_str_add(&s, "{'schema':'autopar-graph/1','name':'n','inputs':[{'name':'x','shape':[16,4,8],'dtype':'float32',"
+		"'batch_dim':0}],'parameters':[{'name':'b','shape':[8],'dtype':'float32'}");
+	for (int i = 0; i < 4; i++)
+		ap_str_addf(&s, ",{'name':'g%d','shape':[8],'dtype':'float32'}", i);
+	ap_str_add(&s, "],'operators':[{'name':'in','type':'Add','inputs':['x','b'],'outputs':[{'name':'x0'}],'cell':'in'}");
+	for (int i = 0; i < 4; i++) {
+		ap_str_addf(&s, ",{'name':'scores%d','type':'BatchMatMul','inputs':['x%d','x%d'],'outputs':[{'name':'s%d'}],"
+			"'attrs':{'transpose_b':true},'cell':'net.%d'}", i, i, i, i, i);
+		if (softmax)
+			ap_str_addf(&s, ",{'name':'softmax%d','type':'Softmax','inputs':['s%d'],'outputs':"
+				"[{'name':'p%d'}],'attrs':{'axis':[-1]},'cell':'net.%d'}", i, i, i, i);
+		ap_str_addf(&s, ",{'name':'mix%d','type':'BatchMatMul','inputs':['%s%d','x%d'],'outputs':[{'name':'y%d'}],"
+			"'cell':'net.%d'},{'name':'weigh%d','type':'Mul','inputs':['y%d','g%d'],'outputs':[{'name':'z%d'}],"
+			"'cell':'net.%d'},{'name':'add%d','type':'Add','inputs':['x%d','z%d'],'outputs':"
+			"[{'name':'x%d'}],'cell':'net.%d'}", i, scores, i, i, i, i, i, i, i, i, i, i, i, i, i + 1, i);
+	}
+	ap_str_add(&s, ",{'name':'loss','type':'ReduceMean','inputs':['x4'],'outputs':[{'name':'l'}]}],"
+		"'outputs':['l']}");
+	fixture_graph(f, s.s);
+}
+
+/* What selective marks needs no activation function in the layer, nor anything between the two products; that another
+ * word adds nothing is told. */
+START_LOOP_TEST(attention_alone, 2)
+{
+	const char *core = _i ? "BatchMatMul Softmax" : "BatchMatMul";
+	const struct {
+		const char *word, *types, *note;
+	} cases[] = {
+		{"selective", core, NULL}, {"attention", core, NULL},
+		{"activation", "", "activation recompute adds nothing: no layer has operators element by element between "
+			"two products with weights"},
+		{"selective+activation", core, "activation recompute adds nothing: no layer has operators element by "
+			"element between two products with weights"},
+	};
+	struct fixture f;
+
+	for (size_t i = 0; i < AP_COUNT(cases); i++) {
+		open_attention(&f, _i);
+		ck_assert_msg(strcmp(marked(&f, cases[i].word), cases[i].types) == 0, "%s: %s", cases[i].word,
+			marked(&f, cases[i].word));
+		ck_assert_int_eq(ap_recompute_check(&f.ctx, f.graph, &f.step, "--recompute"), AP_OK);
+		ck_assert_str_eq(last_error(&f), cases[i].note ? cases[i].note : "");
+		fixture_close(&f);
+	}
+}
+END_TEST
+
 /* ---- layers of stages ---- */
 
 /* Layers of y = x + W2 relu(W1 x) with a norm; the parts of a pipeline are given to each. */
