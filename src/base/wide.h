@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops that are made for several processors: AP_WIDE before a function compiles it twice, for any
- * processor and for one with vectors of four doubles, of which the loader takes the one that runs here.
- * Both compute the same numbers to the last bit, as nothing is contracted or reordered: only for
+ * Loops that are made for several processors: AP_WIDE before a function compiles it for any processor, and
+ * for those with vectors of four and of eight doubles, of which the loader takes the one that runs here.
+ * All compute the same numbers to the last bit, as nothing is contracted or reordered: only for
  * functions whose loops compilers vectorize, and which run long.
  */
 #ifndef AP_BASE_WIDE_H
@@ -17,7 +17,7 @@
 #endif
 
 #if !defined(AP_WIDE) && defined(__x86_64__) && defined(__gnu_linux__) && defined(__OPTIMIZE__)
-#define AP_WIDE __attribute__((target_clones("avx2", "default")))
+#define AP_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #elif !defined(AP_WIDE)
 #define AP_WIDE
 #endif
