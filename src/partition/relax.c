@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "base/wide.h"
 #include "partition/simplex.h"
 #include "pipeline/schedule.h"
 
@@ -123,6 +124,8 @@ struct program { /* the columns of one way to look at it, and its rows */
 	AP_VEC(struct row) row; /* all but the groups' */
 	struct ap_simplex *lp;
 	int32_t nid;
+	uint32_t *of_stage; /* [col] columns by stages, in their order */
+	uint32_t *stage_from; /* [nstage + 1] where those of a stage begin in it */
 	double *x, *center, *query, *y, *cost, *size; /* [col], y: [nid] */
 	double bound, upper; /* what every plan takes; what the center does */
 	double spread; /* of bundles, in the usual one */
@@ -392,6 +395,26 @@ static void lay_bucket(struct program *x, const struct bucket *b, bool alone, st
 	add_group(x, left, b->from, b->to, way, n, (struct group){.is_body = !b->is_end});
 }
 
+static void list_by_stages(struct program *x)
+{
+	const struct ap_relax *r = x->r;
+
+	x->of_stage = AP_NEW_N(r->ctx->arena, uint32_t, x->col.n + 1);
+	x->stage_from = AP_NEW_N(r->ctx->arena, uint32_t, r->p->nstage + 1);
+	for (size_t j = 0; j < x->col.n; j++)
+		x->stage_from[r->stage_of[x->col.v[j].part] + 1]++;
+	for (int32_t s = 0; s < r->p->nstage; s++)
+		x->stage_from[s + 1] += x->stage_from[s];
+	for (uint32_t j = 0; j < x->col.n; j++) {
+		uint32_t *at = &x->stage_from[r->stage_of[x->col.v[j].part]];
+
+		x->of_stage[(*at)++] = j;
+	}
+	/* Each has moved to where the next one begins. */
+	memmove(&x->stage_from[1], x->stage_from, (size_t)r->p->nstage * sizeof *x->stage_from);
+	x->stage_from[0] = 0;
+}
+
 /* Columns, and what needs none: layers whose part is known. Returns false if there are too many. */
 static bool lay_out(struct program *x)
 {
@@ -409,6 +432,7 @@ static bool lay_out(struct program *x)
 	ap_arena_release(r->ctx->scratch, mark);
 	if (x->col.n > MOST_COLUMNS)
 		return false;
+	list_by_stages(x);
 	x->x = AP_NEW_N(arena, double, x->col.n + 1);
 	x->center = AP_NEW_N(arena, double, x->col.n + 1);
 	x->query = AP_NEW_N(arena, double, x->col.n + 1);
@@ -631,6 +655,15 @@ struct mixture { /* of rows: what they add up to, less what the columns have in 
 	double weight; /* of z */
 };
 
+AP_WIDE static void weigh_row(const double *restrict a, double times, size_t n, double *restrict cost,
+	double *restrict size)
+{
+	for (size_t j = 0; j < n; j++) {
+		cost[j] -= times * a[j];
+		size[j] += fabs(times * a[j]);
+	}
+}
+
 /* Rows times y; without those that bound z, unless with_z. */
 static struct mixture mix(struct program *x, const double *y, bool with_z)
 {
@@ -648,10 +681,7 @@ static struct mixture mix(struct program *x, const double *y, bool with_z)
 		m.weight += times * row->az;
 		m.sum += times * row->b;
 		m.size += fabs(times * row->b);
-		for (size_t j = 0; j < x->col.n; j++) {
-			x->cost[j] -= times * row->a[j];
-			x->size[j] += fabs(times * row->a[j]);
-		}
+		weigh_row(row->a, times, x->col.n, x->cost, x->size);
 		r->work += x->col.n / 8;
 	}
 	for (size_t j = 0; j < x->col.n;) {
@@ -776,18 +806,18 @@ static double limit_of(const struct program *x, int32_t stage, uint32_t instant,
 	for (int32_t q = 0; q < r->npart; q++) {
 		struct held h = {{0}};
 
+		if (r->stage_of[q] != stage)
+			continue;
 		add_held(&h, 1, x->base[q].sum.bytes);
-		if (r->stage_of[q] == stage)
-			base += bytes_at(at, instant, r->p->nsegment, r->segment_of[q], &h);
+		base += bytes_at(at, instant, r->p->nsegment, r->segment_of[q], &h);
 	}
-	for (size_t j = 0; j < x->col.n; j++) {
-		const struct column *c = &x->col.v[j];
+	for (uint32_t k = x->stage_from[stage]; k < x->stage_from[stage + 1]; k++) {
+		const struct column *c = &x->col.v[x->of_stage[k]];
 		struct held h = {{0}};
 
 		add_held(&h, 1, c->way.one.bytes);
-		if (r->stage_of[c->part] == stage)
-			a[j] = -bytes_at(at, instant, r->p->nsegment, r->segment_of[c->part], &h) /
-				fmax(room, 1);
+		a[x->of_stage[k]] = -bytes_at(at, instant, r->p->nsegment, r->segment_of[c->part], &h) /
+			fmax(room, 1);
 	}
 	return (base - room) / fmax(room, 1);
 }
@@ -847,29 +877,44 @@ struct leaning {
 	double room;
 };
 
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 /* The fewest lean layers of a stage with so many more layers than it has to have; INFINITY: they do not
  * fit. */
-static double fewest_lean(const struct leaning *l, int64_t more)
+static inline double fewest_lean(const struct leaning *l, int64_t more)
 {
 	double lack = l->all + (double)more * l->more - l->room, n = 0, left = (double)more;
 	double saved = l->more - l->more_lean;
 
 	for (size_t i = 0; i <= l->n && lack > TOLERATED; i++) {
 		if (left > 0 && saved > 0 && (i == l->n || saved >= l->slot[i].saved)) {
-			double k = fmin(left, ceil((lack - TOLERATED) / saved));
+			double k = smaller(left, ceil((lack - TOLERATED) / saved));
 
 			n += k;
 			lack -= k * saved;
 			left = 0;
 		}
 		if (i < l->n && lack > TOLERATED) {
-			double k = fmin(l->slot[i].count, ceil((lack - TOLERATED) / l->slot[i].saved));
+			double k = smaller(l->slot[i].count, ceil((lack - TOLERATED) / l->slot[i].saved));
 
 			n += k;
 			lack -= k * l->slot[i].saved;
 		}
 	}
 	return lack > TOLERATED ? INFINITY : n;
+}
+
+/* These of 0, 1, .. `most` layers more, as far as they fit, into out. Returns how many. */
+AP_WIDE static int64_t count_lean(const struct leaning *l, int64_t most, double *out)
+{
+	int64_t n = 0;
+
+	while (n <= most && (out[n] = fewest_lean(l, n)) < INFINITY)
+		n++;
+	return n;
 }
 
 /* Sorts what is saved into the slots. */
@@ -897,13 +942,11 @@ static bool find_lean(const struct program *x, int32_t stage, const double *limi
 {
 	bool any = false;
 
-	for (size_t j = 0; j < x->col.n; j++) {
+	for (uint32_t k = x->stage_from[stage]; k < x->stage_from[stage + 1]; k++) {
+		size_t j = x->of_stage[k];
 		const struct column *c = &x->col.v[j];
 		int heavier = x->group.v[c->group].is_switch && limit[j] > 0;
 
-		lean[j] = false;
-		if (x->r->stage_of[c->part] != stage)
-			continue;
 		for (size_t i = j; i > 0 && has_place_of(&x->col.v[i - 1], c); i--)
 			heavier += limit[i - 1] < limit[j];
 		for (size_t i = j + 1; i < x->col.n && has_place_of(&x->col.v[i], c); i++)
@@ -923,20 +966,24 @@ static double lay_slots(const struct program *x, int32_t stage, const double *li
 	double least = 0;
 
 	l->more = l->more_lean = INFINITY;
-	for (size_t j = 0; j < x->col.n;) { /* known layers, which may switch */
-		const struct column *c = &x->col.v[j];
-		const struct group *g = &x->group.v[c->group];
+	/* Known layers, which may switch. */
+	for (uint32_t k = x->stage_from[stage]; k < x->stage_from[stage + 1];) {
+		uint32_t own = x->col.v[x->of_stage[k]].group;
+		const struct group *g = &x->group.v[own];
 		double bytes = 0, leanest = INFINITY;
 
-		if (!g->is_switch || r->stage_of[c->part] != stage) {
-			j++;
+		if (!g->is_switch) {
+			k++;
 			continue;
 		}
-		for (size_t first = j; j < x->col.n && x->col.v[j].group == x->col.v[first].group; j++)
+		for (; k < x->stage_from[stage + 1] && x->col.v[x->of_stage[k]].group == own; k++) {
+			size_t j = x->of_stage[k];
+
 			if (lean[j])
 				leanest = fmin(leanest, -limit[j]);
 			else
 				bytes = fmin(bytes, -limit[j]);
+		}
 		put_slot(l, (double)g->count, bytes, leanest);
 	}
 	for (int32_t q = 0; q < r->npart; q++) {
@@ -945,7 +992,9 @@ static double lay_slots(const struct program *x, int32_t stage, const double *li
 
 		if (r->stage_of[q] != stage)
 			continue;
-		for (size_t j = 0; j < x->col.n; j++) {
+		for (uint32_t k = x->stage_from[stage]; k < x->stage_from[stage + 1]; k++) {
+			size_t j = x->of_stage[k];
+
 			if (x->col.v[j].part != q || x->group.v[x->col.v[j].group].is_switch)
 				continue;
 			if (lean[j])
@@ -983,14 +1032,13 @@ static bool add_lean_row(struct program *x, int32_t stage, const struct leaning 
 		most += x->group.v[g].is_switch ? 0 : x->group.v[g].count;
 	most = l->takes_more && most > 0 ? most : 0;
 	fewest = AP_NEW_N(r->ctx->scratch, double, most + 1);
-	for (size_t j = 0; j < x->col.n; j++) {
-		const struct group *g = &x->group.v[x->col.v[j].group];
+	for (uint32_t k = x->stage_from[stage]; k < x->stage_from[stage + 1]; k++) {
+		size_t j = x->of_stage[k];
 
 		m += lean[j] ? layers[j] : 0;
-		n += r->stage_of[x->col.v[j].part] == stage && !g->is_switch ? layers[j] : 0;
+		n += x->group.v[x->col.v[j].group].is_switch ? 0 : layers[j];
 	}
-	while (fit <= most && (fewest[fit] = fewest_lean(l, fit)) < INFINITY)
-		fit++;
+	fit = count_lean(l, most, fewest);
 	r->work += (uint64_t)fit * (l->n + 1);
 	if (fit == 0) /* which the limit says */
 		return false;
@@ -1007,11 +1055,11 @@ static bool add_lean_row(struct program *x, int32_t stage, const struct leaning 
 	if (m >= at + slope * n - WHOLE)
 		return false;
 	a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
-	for (size_t j = 0; j < x->col.n; j++) {
-		const struct group *g = &x->group.v[x->col.v[j].group];
+	for (uint32_t k = x->stage_from[stage]; k < x->stage_from[stage + 1]; k++) {
+		size_t j = x->of_stage[k];
 
 		a[j] = lean[j];
-		a[j] -= r->stage_of[x->col.v[j].part] == stage && !g->is_switch ? slope : 0;
+		a[j] -= x->group.v[x->col.v[j].group].is_switch ? 0 : slope;
 	}
 	add_row(x, a, 0, at - slope * least - ROUNDING);
 	return true;
@@ -1154,8 +1202,15 @@ static void admit(struct program *x, struct row *row)
 static int add_waiting(struct program *x, const double *layers)
 {
 	double z = ap_simplex_z(x->lp), worst[AT_ONCE];
+	struct ap_mark mark = ap_arena_mark(x->r->ctx->scratch);
+	uint32_t *some = AP_NEW_N(x->r->ctx->scratch, uint32_t, x->col.n + 1); /* columns with layers */
 	struct row *first[AT_ONCE];
 	int n = 0, added = 0;
+	size_t nsome = 0;
+
+	for (uint32_t j = 0; j < x->col.n; j++)
+		if (layers[j] > 0)
+			some[nsome++] = j;
 
 	for (size_t i = 0; i < x->row.n; i++) {
 		struct row *row = &x->row.v[i];
@@ -1164,8 +1219,8 @@ static int add_waiting(struct program *x, const double *layers)
 
 		if (row->id != WAITING)
 			continue;
-		for (size_t j = 0; j < x->col.n; j++)
-			lack -= row->a[j] * layers[j];
+		for (size_t k = 0; k < nsome; k++)
+			lack -= row->a[some[k]] * layers[some[k]];
 		if (lack <= (n == AT_ONCE ? worst[n - 1] : VIOLATED))
 			continue;
 		n += n < AT_ONCE;
@@ -1176,6 +1231,7 @@ static int add_waiting(struct program *x, const double *layers)
 		worst[at] = lack;
 		first[at] = row;
 	}
+	ap_arena_release(x->r->ctx->scratch, mark);
 	x->r->work += x->row.n * x->col.n / 8;
 	for (; added < n; added++) {
 		admit(x, first[added]);
