@@ -222,18 +222,13 @@ static void sum_up(struct ap_decision *out, struct ap_decision_trial *trial)
  * reach, the share of trials that are closed. Of others the bound would be one of other combinations. */
 static void tell(const struct ap_ctx *ctx, const struct ap_rounds *r)
 {
-	double best_s = r->best == AP_NONE ? 0 : r->trial[r->best].step_s,
-	       bound_s = best_s > 0 ? best_s : INFINITY;
-	uint32_t open = 0;
+	double best_s = r->best == AP_NONE ? 0 : r->trial[r->best].step_s, bound_s;
+	uint32_t open;
 
-	for (uint32_t k = 0; ctx->progress && k < r->nopen; k++) {
-		const struct ap_decision_trial *t = &r->trial[r->open[k]];
-
-		if (t->verdict != AP_DECISION_OPEN)
-			continue;
-		bound_s = fmin(bound_s, t->bound_s);
-		open++;
-	}
+	if (!ctx->progress)
+		return;
+	open = ap_rounds_left(r, &bound_s);
+	bound_s = best_s > 0 ? fmin(bound_s, best_s) : bound_s;
 	ap_ctx_progress(ctx, best_s, bound_s < INFINITY ? bound_s : 0,
 		r->n ? (double)(r->n - open) / r->n : -1);
 }

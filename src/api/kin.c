@@ -67,16 +67,20 @@ struct pass { /* of a micro-batch through all stages, forth and back */
 	int64_t gathers; /* as in struct ap_kin_told */
 };
 
+enum { TELLERS = 3 }; /* smaller, more, less */
+
 struct kin {
 	struct passes { /* the shortest of each number of devices, as more stages may take longer */
 		struct pass *v;
 		size_t n, cap;
 	} passes;
-	struct ap_kin_told told; /* by the first trial that told something */
+	struct ap_kin_told what; /* was told by the first trial that told something */
 	int32_t by; /* that trial; -1: none yet */
 	uint32_t first; /* the trial by which it is met: one that is likely to fit */
 	uint32_t smaller; /* kin of the next smaller micro-batches; AP_NONE: none */
 	uint32_t more, less; /* kin that recomputes more, and less; AP_NONE: none */
+	uint32_t listener, next[TELLERS]; /* a list of links: kin of which this one tells something */
+	bool told; /* something that tells of it was learnt */
 };
 
 struct ap_kins {
@@ -84,6 +88,7 @@ struct ap_kins {
 	int64_t layers;
 	AP_VEC(struct kin) kins;
 	uint32_t *of; /* [trials] */
+	AP_VEC(uint32_t) told; /* kin that is */
 };
 
 /* Is a better to begin with than b: does it need less memory, and is it as quickly simulated? */
@@ -118,6 +123,24 @@ static uint32_t kin_at(struct ap_map *seen, const struct ap_decision_point *p, i
 		level || p->regathers ? p->shard : 0, splits(p), p->regathers};
 
 	return fresh ? ap_map_put(seen, key, sizeof key, fresh) : ap_map_get(seen, key, sizeof key);
+}
+
+/* Lists by each kin those that look at it. A link is a kin's number times TELLERS, and which one it is. */
+static void list_listeners(struct ap_kins *all)
+{
+	for (size_t i = 0; i < all->kins.n; i++)
+		all->kins.v[i].listener = AP_NONE;
+	for (uint32_t i = 0; i < all->kins.n; i++) {
+		struct kin *k = &all->kins.v[i];
+		const uint32_t teller[TELLERS] = {k->smaller, k->more, k->less};
+
+		for (uint32_t t = 0; t < TELLERS; t++) {
+			if (teller[t] == AP_NONE)
+				continue;
+			k->next[t] = all->kins.v[teller[t]].listener;
+			all->kins.v[teller[t]].listener = i * TELLERS + t;
+		}
+	}
 }
 
 struct ap_kins *ap_kins_make(struct ap_ctx *ctx, const struct ap_decision_space *space, uint32_t n,
@@ -162,7 +185,44 @@ struct ap_kins *ap_kins_make(struct ap_ctx *ctx, const struct ap_decision_space 
 		if (k->less == AP_NONE && in_passes(p) && !p->regathers)
 			k->less = kin_at(seen, p, p->mbs, p->kind, 0, NULL);
 	}
+	list_listeners(all);
 	return all;
+}
+
+/* Something was learnt of a kin, and so of all that look at it, at those, and so on. */
+static void tell(struct ap_kins *all, uint32_t kin)
+{
+	size_t at = all->told.n;
+
+	if (all->kins.v[kin].told)
+		return;
+	all->kins.v[kin].told = true;
+	AP_PUSH(all->ctx->arena, all->told, kin);
+	for (; at < all->told.n; at++) {
+		uint32_t link = all->kins.v[all->told.v[at]].listener;
+
+		while (link != AP_NONE) {
+			struct kin *k = &all->kins.v[link / TELLERS];
+
+			if (!k->told) {
+				k->told = true;
+				AP_PUSH(all->ctx->arena, all->told, link / TELLERS);
+			}
+			link = k->next[link % TELLERS];
+		}
+	}
+}
+
+bool ap_kins_is_told(const struct ap_kins *all, uint32_t i)
+{
+	return all->kins.v[all->of[i]].told;
+}
+
+void ap_kins_forget(struct ap_kins *all)
+{
+	for (size_t i = 0; i < all->told.n; i++)
+		all->kins.v[all->told.v[i]].told = false;
+	all->told.n = 0;
 }
 
 uint32_t ap_kins_count(const struct ap_kins *all)
@@ -180,8 +240,9 @@ bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *to
 	struct kin *k = &all->kins.v[all->of[i]];
 
 	if (k->by < 0) {
-		k->told = *told;
+		k->what = *told;
 		k->by = (int32_t)i;
+		tell(all, all->of[i]);
 	}
 	for (size_t p = 0; p < k->passes.n; p++) {
 		struct pass *known = &k->passes.v[p];
@@ -191,9 +252,11 @@ bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *to
 		if (known->s <= told->pass_s)
 			return false;
 		known->s = told->pass_s;
+		tell(all, all->of[i]);
 		return true;
 	}
 	AP_PUSH(all->ctx->arena, k->passes, ((struct pass){told->pass_s, told->gathers}));
+	tell(all, all->of[i]);
 	return true;
 }
 
@@ -307,7 +370,7 @@ double ap_kins_least_bytes(const struct ap_kins *all, uint32_t i, const struct a
 	const struct kin *like = holds_like(all, &all->kins.v[all->of[i]]);
 
 	*by = like ? like->by : -1;
-	return like ? least_bytes(&like->told, &trial[i].point) : 0;
+	return like ? least_bytes(&like->what, &trial[i].point) : 0;
 }
 
 double ap_kins_least_s(const struct ap_kins *all, uint32_t i, const struct ap_decision_trial *trial)
@@ -316,5 +379,5 @@ double ap_kins_least_s(const struct ap_kins *all, uint32_t i, const struct ap_de
 	const struct kin *k = &all->kins.v[all->of[i]];
 	double takes_s = pass_s(all, k, p->dp * p->cp);
 
-	return takes_s > 0 ? least_s(&k->told, takes_s, p, all->layers) : 0;
+	return takes_s > 0 ? least_s(&k->what, takes_s, p, all->layers) : 0;
 }

@@ -49,6 +49,10 @@ uint32_t ap_kins_of(const struct ap_kins *all, uint32_t trial); /* below that nu
 /* Learns what trial i told. False: all of it was known. */
 bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *told);
 
+/* Was something learnt that tells of trial i, since it was forgotten what was? */
+bool ap_kins_is_told(const struct ap_kins *all, uint32_t i);
+void ap_kins_forget(struct ap_kins *all);
+
 enum ap_kin_turn {
 	AP_KIN_KNOWN, /* something is known of the trial's kin */
 	AP_KIN_FIRST, /* nothing is, but the trial may be the first of it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/rounds.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/arena.h"
@@ -8,6 +9,7 @@
 
 #define NEAR 2e-3 /* a bound so near the best is well */
 enum { PRESSED = 4 }; /* trials */
+enum { CHANGED = 1, FRESH = 2, KNOWN = 4 }; /* state: judge it again; not looked at; its kin is known */
 
 double ap_rounds_best_s(const struct ap_rounds *r)
 {
@@ -20,6 +22,8 @@ void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r)
 	uint32_t ngroup = 0;
 
 	r->open = AP_NEW_N(ctx->arena, uint32_t, r->n);
+	r->bound_s = AP_NEW_N(ctx->arena, double, r->n);
+	r->state = AP_NEW_N(ctx->arena, uint8_t, r->n);
 	r->group = AP_NEW_N(ctx->arena, uint32_t, r->n);
 	r->nopen = r->n;
 	r->learnt = true;
@@ -29,6 +33,7 @@ void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r)
 		bool fresh;
 
 		r->open[i] = i;
+		r->state[i] = CHANGED;
 		r->group[i] = ap_map_put(seen, key, sizeof key, &fresh);
 		ngroup += fresh;
 	}
@@ -40,12 +45,33 @@ void ap_rounds_begin(struct ap_ctx *ctx, struct ap_rounds *r)
 void ap_rounds_refuse(struct ap_rounds *r, uint32_t i)
 {
 	r->refused[r->group[i]] = (int32_t)i;
+	r->refuses = true;
+}
+
+/* Where trial i is among the open ones. */
+static uint32_t place_of(const struct ap_rounds *r, uint32_t i)
+{
+	uint32_t from = 0, to = r->nopen;
+
+	while (to - from > 1) {
+		uint32_t middle = from + (to - from) / 2;
+
+		if (r->open[middle] <= i)
+			from = middle;
+		else
+			to = middle;
+	}
+	assert(r->open[from] == i);
+	return from;
 }
 
 void ap_rounds_offer(struct ap_rounds *r, uint32_t i, const struct ap_kin_told *told)
 {
 	const struct ap_decision_trial *t = &r->trial[i];
+	uint32_t place = place_of(r, i);
 
+	r->state[place] |= CHANGED;
+	r->bound_s[place] = t->verdict == AP_DECISION_OPEN ? t->bound_s : INFINITY;
 	if (told->any && ap_kins_learn(r->kins, i, told))
 		r->learnt = true;
 	if (t->verdict == AP_DECISION_FITS && (t->step_s < ap_rounds_best_s(r) ||
@@ -112,32 +138,55 @@ static void put(struct candidates *c, uint32_t i, double bound_s)
 	c->bound_s[place] = bound_s;
 }
 
+/* Judges the trial at a place among the open ones again. False: it is out. */
+static bool judge_again(struct ap_rounds *r, uint32_t place)
+{
+	uint32_t i = r->open[place];
+	const struct ap_decision_trial *t = &r->trial[i];
+	bool open = t->verdict == AP_DECISION_OPEN && judge(r, i);
+
+	r->bound_s[place] = open ? t->bound_s : INFINITY;
+	r->state[place] &= KNOWN;
+	if (open && t->step == AP_TRIAL_NEW)
+		r->state[place] |= FRESH;
+	return open || t->verdict == AP_DECISION_FITS;
+}
+
 /* New ones that may be fastest; of kin of which nothing is known one each. Leaves out closed ones. */
 static void pick_new(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	bool *met = AP_NEW_N(ctx->scratch, bool, ap_kins_count(r->kins));
 	struct candidates list = {.round = out};
+	double best_s = ap_rounds_best_s(r);
 	uint32_t n = r->nopen;
 
 	r->nopen = 0;
 	for (uint32_t k = 0; k < n; k++) {
-		uint32_t i = r->open[k];
-		const struct ap_decision_trial *t = &r->trial[i];
-		bool open = t->verdict == AP_DECISION_OPEN && judge(r, i);
-		enum ap_kin_turn turn;
+		uint32_t i = r->open[k], to;
+		enum ap_kin_turn turn = AP_KIN_KNOWN;
 
-		if (open || t->verdict == AP_DECISION_FITS)
-			r->open[r->nopen++] = i;
-		if (!open || t->step != AP_TRIAL_NEW)
+		if (((r->state[k] & CHANGED) || (r->prune && r->bound_s[k] >= best_s) ||
+			(r->refuses && r->refused[r->group[i]] >= 0) ||
+			(r->learnt && ap_kins_is_told(r->kins, i))) && !judge_again(r, k))
 			continue;
-		turn = ap_kins_turn(r->kins, i, r->trial);
+		to = r->nopen++;
+		r->open[to] = i;
+		r->bound_s[to] = r->bound_s[k];
+		r->state[to] = r->state[k];
+		if (!(r->state[to] & FRESH))
+			continue;
+		if (!(r->state[to] & KNOWN))
+			turn = ap_kins_turn(r->kins, i, r->trial);
 		if (turn == AP_KIN_WAITS || (turn == AP_KIN_FIRST && met[ap_kins_of(r->kins, i)]))
 			continue;
+		if (turn == AP_KIN_KNOWN)
+			r->state[to] |= KNOWN;
 		met[ap_kins_of(r->kins, i)] = true;
-		put(&list, i, t->bound_s);
+		put(&list, i, r->bound_s[to]);
 	}
-	r->learnt = false;
+	ap_kins_forget(r->kins);
+	r->learnt = r->refuses = false;
 	ap_arena_release(ctx->scratch, mark);
 }
 
@@ -154,6 +203,19 @@ static void pick_open(const struct ap_rounds *r, int step, struct ap_round *out)
 			(t->verdict == AP_DECISION_OPEN || t->verdict == AP_DECISION_FITS))
 			put(&list, i, t->bound_s);
 	}
+}
+
+uint32_t ap_rounds_left(const struct ap_rounds *r, double *bound_s)
+{
+	double least_s = INFINITY;
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < r->nopen; k++) {
+		least_s = r->bound_s[k] < least_s ? r->bound_s[k] : least_s;
+		n += r->bound_s[k] < INFINITY;
+	}
+	*bound_s = least_s;
+	return n;
 }
 
 bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out)

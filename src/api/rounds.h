@@ -17,6 +17,8 @@ struct ap_rounds {
 	struct ap_decision_trial *trial; /* [n] */
 	uint32_t nopen, *open; /* [n] trials that may still be the best, or are, ascending; with others,
 	                          until the next round is picked */
+	double *bound_s; /* [nopen] of these, while they are open; INFINITY: they fit, or are out */
+	uint8_t *state; /* [nopen] what else is known of them: see rounds.c */
 	struct ap_kins *kins; /* of these */
 	uint32_t *group; /* [n] equal for trials with the same degrees, sp and micro-batches */
 	int32_t *refused; /* [groups] the trial by which all of the group are refused; -1: none */
@@ -26,6 +28,7 @@ struct ap_rounds {
 	bool prune; /* normally true: trials that cannot fit, or be fastest, are left out */
 	bool timed; /* passes add up to a bound: two may not run as one */
 	bool learnt; /* trials told something of their kin since the last round was picked; true at first */
+	bool refuses; /* groups were refused since then */
 };
 
 /* Fills open, group and refused. O(trials). */
@@ -36,13 +39,17 @@ struct ap_round {
 };
 
 /* Picks a round, and closes trials that what is known shows to be out. False: nothing is left to do.
- * O(open trials); where something was learnt, times kin that differ in micro-batches or recomputation. */
+ * O(open trials), a few bytes each; what changed since, and trials of whose kin something was learnt, are
+ * judged again. */
 bool ap_rounds_next(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *out);
 
 /* When no such round is left: picks the trials that the bound of all comes from, a few, to be bounded with
  * more work. False: that bound is near the best, or the trial that it comes from was picked often enough.
  * O(open trials). */
 bool ap_rounds_press(const struct ap_rounds *r, struct ap_round *out);
+
+/* How many trials are open, and their least bound, INFINITY if there are none. O(open trials). */
+uint32_t ap_rounds_left(const struct ap_rounds *r, double *bound_s);
 
 /* Step of the best; below_s: there is none yet. */
 double ap_rounds_best_s(const struct ap_rounds *r);

@@ -200,7 +200,7 @@ static size_t entering(const struct ap_simplex *l, const double *row)
 }
 
 /* to += from[k] * times[k], one after the other; n: 1 to 4. */
-AP_WIDE static void add_some(double *restrict to, const double *const *from, const double *times, int n,
+static inline void add_some(double *restrict to, const double *const *from, const double *times, int n,
 	size_t len)
 {
 	const double *restrict a = from[0], *restrict b = from[n > 1], *restrict c = from[n > 2 ? 2 : 0];
@@ -221,7 +221,7 @@ AP_WIDE static void add_some(double *restrict to, const double *const *from, con
 }
 
 /* Makes the changes of row i that wait, in their order, as if none had. */
-AP_WIDE static void catch_up(struct ap_simplex *l, size_t i)
+static inline void make_changes(struct ap_simplex *l, size_t i)
 {
 	double *to = row_at(l, i), times[LATER];
 	const double *from[LATER];
@@ -248,11 +248,16 @@ AP_WIDE static void catch_up(struct ap_simplex *l, size_t i)
 	l->done[i] = (uint8_t)l->nlater;
 }
 
-static void catch_up_all(struct ap_simplex *l)
+AP_WIDE static void catch_up(struct ap_simplex *l, size_t i)
+{
+	make_changes(l, i);
+}
+
+AP_WIDE static void catch_up_all(struct ap_simplex *l)
 {
 	for (size_t i = 0; i < l->nrow; i++)
 		if (l->waits[i])
-			catch_up(l, i);
+			make_changes(l, i);
 	memset(l->done, 0, l->nrow);
 	l->nlater = 0;
 }
