@@ -30,6 +30,8 @@ struct evening {
 	int64_t *count; /* [npart] of the body */
 	int64_t *first; /* [npart + 1] */
 	int64_t *number; /* [nstage][nkind] layers of a stage in each kind; of kind 0: the rest */
+	bool one_row; /* all layers of the body have the same */
+	int64_t *chosen; /* [npart] layers for which the number was chosen last; -1: for none */
 };
 
 static uint32_t kind_of(const struct evening *e, int64_t layer, uint32_t kind)
@@ -247,6 +249,19 @@ static bool choose_uniform(const struct evening *e)
 	return true;
 }
 
+/* Was the number of a stage chosen for the layers that its parts have? */
+static bool is_chosen(const struct evening *e, int32_t stage)
+{
+	bool is = e->one_row;
+
+	for (int32_t c = 0; c < e->p->nsegment && is; c++) {
+		int32_t q = e->part[stage * e->p->nsegment + c];
+
+		is = e->chosen[q] == e->count[q];
+	}
+	return is;
+}
+
 static bool choose(const struct evening *e)
 {
 	int64_t sum = 0;
@@ -258,9 +273,17 @@ static bool choose(const struct evening *e)
 	e->first[e->npart] = sum;
 	if (e->p->kinds == AP_KINDS_UNIFORM)
 		return choose_uniform(e);
-	for (int32_t s = 0; s < e->p->nstage; s++)
+	for (int32_t s = 0; s < e->p->nstage; s++) {
+		if (is_chosen(e, s))
+			continue;
 		if (!choose_kinds(e, s, stage_layers(e, s), &e->number[(size_t)s * e->p->nkind]))
 			return false;
+		for (int32_t c = 0; c < e->p->nsegment; c++) {
+			int32_t q = e->part[s * e->p->nsegment + c];
+
+			e->chosen[q] = e->count[q];
+		}
+	}
 	return true;
 }
 
@@ -440,6 +463,10 @@ bool ap_partition_even(struct ap_ctx *ctx, const struct ap_partition *p, double 
 	e.alike = alike = AP_NEW_N(ctx->arena, int64_t, e.nlayer);
 	for (int64_t i = e.nlayer; i-- > 0;)
 		alike[i] = i + 1 < e.nlayer && e.row[i] == e.row[i + 1] ? alike[i + 1] + 1 : 1;
+	e.one_row = e.nbody > 0 && alike[e.nfirst] >= e.nbody;
+	e.chosen = AP_NEW_N(ctx->arena, int64_t, e.npart);
+	for (int32_t q = 0; q < e.npart; q++)
+		e.chosen[q] = -1;
 	e.part = part = AP_NEW_N(ctx->arena, int32_t, e.npart);
 	for (int32_t q = 0; q < e.npart; q++)
 		part[q] = ap_schedule_part(p->scheduler, p->nstage, q / p->nsegment, q % p->nsegment);
