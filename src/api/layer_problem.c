@@ -67,7 +67,9 @@ static void make_runs(const struct making *m, const struct kind *kind, struct ap
 	struct ap_partition_row *key = AP_NEW_N(m->ctx->scratch, struct ap_partition_row, nrow);
 	struct ap_partition_class *cls = AP_NEW_N(m->ctx->arena, struct ap_partition_class, nkept);
 	struct ap_partition_run *run = AP_NEW_N(m->ctx->arena, struct ap_partition_run, nall);
+	int32_t *of = AP_NEW_N(m->ctx->scratch, int32_t, nkept); /* the class of each row; -1: not known yet */
 
+	memset(of, 0xff, nkept * sizeof *of);
 	for (uint32_t at = 0; at < nall; at++) {
 		/* In the order of the network. */
 		enum ap_partition_at where = at == 0 ? AP_AT_FIRST : at <= m->fold->nlayer ? AP_AT_BODY
@@ -76,8 +78,9 @@ static void make_runs(const struct making *m, const struct kind *kind, struct ap
 			: where == AP_AT_LAST ? m->nlayer + AP_LAYERS_LAST : m->fold->by[at - 1], c;
 		bool fresh;
 
-		memset(key, 0, nrow * sizeof *key);
-		for (size_t k = 0; k < nrow; k++) {
+		if (of[i] < 0)
+			memset(key, 0, nrow * sizeof *key);
+		for (size_t k = 0; k < nrow && of[i] < 0; k++) {
 			bool first = k % p->nkind == 0, is_end = i >= m->nlayer;
 			const struct ap_partition_row *row = kind[is_end ? k - k % p->nkind : k].row;
 
@@ -85,11 +88,12 @@ static void make_runs(const struct making *m, const struct kind *kind, struct ap
 				memcpy(&key[k], &row[i], sizeof *key);
 			key[k].absent = !row || (is_end && !first);
 		}
-		c = ap_map_put(seen, key, nrow * sizeof *key, &fresh);
-		if (fresh)
+		c = of[i] < 0 ? ap_map_put(seen, key, nrow * sizeof *key, &fresh) : (uint32_t)of[i];
+		if (of[i] < 0 && fresh)
 			cls[p->nclass++] = (struct ap_partition_class){
 				ap_arena_printf(m->ctx->arena, "%" PRIu32, c),
 				ap_arena_memdup(m->ctx->arena, key, nrow * sizeof *key)};
+		of[i] = (int32_t)c;
 		if (n > 0 && run[n - 1].cls == c && run[n - 1].at == where)
 			run[n - 1].count++;
 		else
