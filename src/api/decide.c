@@ -18,6 +18,8 @@ enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says and no memory of the
 #define NEAR 1.05 /* plans that take so many times the best are priced, to be told as others */
 enum { KEPT_LAYERS = 2 }; /* of equal ones, which are priced for all of them */
 enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and what is tried of them */
+#define PLENTY 0.05 /* by which a bound is more than the best, or by the error of predictions: then it is not
+                       made better before somebody asks */
 #define DEAL_BEYOND (UINT64_C(1) << 24) /* work, likewise, of what the executor cannot be told */
 #define PRESS_ALL (UINT64_C(1) << 28) /* work to bound those again that the bound of all comes from */
 #define DEAL_ALL (UINT64_C(1) << 27) /* work to deal the layers of all points: about a second */
@@ -343,10 +345,13 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 		.usable_bytes = out->usable_bytes,
 		.timed = set->prune && !set->overlap_moe_expert_parallel_comm};
 	ap_rounds_begin(ctx, &rounds);
-	c = (struct ap_trial_case){set, &whole, &out->space, rows, out->usable_bytes, INFINITY, INFINITY};
+	c = (struct ap_trial_case){set, &whole, &out->space, rows, out->usable_bytes, INFINITY, INFINITY,
+		INFINITY};
 	for (uint32_t tried = 0; spent.dealing < most_work && tried < most && !ap_ctx_stopped(ctx) &&
 		ap_rounds_next(ctx, &rounds, &round); tried += round.n) {
 		c.below_s = set->prune ? ap_rounds_best_s(&rounds) : INFINITY;
+		c.plenty_s = rounds.best == AP_NONE || !set->prune ? INFINITY : c.below_s *
+			(1 + fmax(PLENTY, out->software ? out->software->step_error / 100 : 0));
 		c.near_s = below_s < INFINITY ? c.below_s : c.below_s * NEAR;
 		if (round.n > most - tried)
 			round.n = most - tried;

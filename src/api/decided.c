@@ -251,10 +251,45 @@ static const char *value_text(struct ap_ctx *ctx, const struct ap_decision *j,
 	return ap_arena_printf(ctx->arena, "%" PRId64, dim->of(p));
 }
 
+struct bounds { /* of a decision's trials; of those that were made in a hurry, better ones once asked for */
+	const struct ap_decision *of;
+	double *s; /* [trials] */
+	bool *hurried; /* [trials] there may be a better one */
+};
+
+static struct bounds begin_bounds(struct ap_ctx *ctx, const struct ap_decision *j)
+{
+	struct bounds b = {j, AP_NEW_N(ctx->arena, double, j->n), AP_NEW_N(ctx->arena, bool, j->n)};
+
+	for (uint32_t i = 0; i < j->n; i++) {
+		b.s[i] = j->trial[i].bound_s;
+		b.hurried[i] = j->trial[i].hurried_s > 0;
+	}
+	return b;
+}
+
+/* The bound of trial i, as good as it can be if that is less than `most`. */
+static double bound_below(struct ap_ctx *ctx, struct bounds *b, uint32_t i, double most)
+{
+	const struct ap_decision *j = b->of;
+
+	if (b->hurried[i] && b->s[i] < most) {
+		b->s[i] = ap_trial_bound_s(ctx, j->rows, &j->space, j->usable_bytes, &j->trial[i]);
+		b->hurried[i] = false;
+	}
+	return b->s[i];
+}
+
+static bool may_be_faster(const struct ap_decision_trial *t)
+{
+	return t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN ||
+		(t->verdict == AP_DECISION_FITS && t->point.kind < 0);
+}
+
 /* The best of the plans that differ from the decided one in each dimension. cut_s: bounds of plans with other
  * cuts, by trial; NULL: there are none. */
-static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, const double *cut_s,
-	struct ap_plan_joint *out)
+static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, struct bounds *bounds,
+	const double *cut_s, struct ap_plan_joint *out)
 {
 	const struct ap_decision_trial *best = &j->trial[j->best];
 	AP_VEC(struct ap_plan_instead) list = {0};
@@ -270,18 +305,21 @@ static void find_instead(struct ap_ctx *ctx, const struct ap_decision *j, const 
 				continue;
 			if (t->verdict == AP_DECISION_FITS && (!other || t->step_s < other->step_s))
 				other = t;
-			if (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN ||
-				(t->verdict == AP_DECISION_FITS && t->point.kind < 0))
-				one.least_s = fmin(one.least_s, t->bound_s);
+			if (may_be_faster(t) && !bounds->hurried[i])
+				one.least_s = fmin(one.least_s, bounds->s[i]);
 			if (cut_s)
 				one.least_s = fmin(one.least_s, cut_s[i]);
 		}
 		if (!other)
 			continue;
+		one.least_s = fmin(one.least_s, other->step_s);
+		for (uint32_t i = 0; i < j->n; i++)
+			if (bounds->hurried[i] && may_be_faster(&j->trial[i]) &&
+				dimensions[d].of(&j->trial[i].point) != dimensions[d].of(&best->point))
+				one.least_s = fmin(one.least_s, bound_below(ctx, bounds, i, one.least_s));
 		one.value = value_text(ctx, j, &other->point, &dimensions[d]);
 		one.taken = value_text(ctx, j, &best->point, &dimensions[d]);
 		one.step_s = other->step_s;
-		one.least_s = fmin(one.least_s, other->step_s);
 		AP_PUSH(ctx->arena, list, one);
 	}
 	out->ninstead = (uint32_t)list.n;
@@ -323,7 +361,8 @@ static void find_top(struct ap_ctx *ctx, const struct ap_decision *j, int64_t mo
 }
 
 /* How many plans cannot be told from the best, by the error of predictions, and what they have in common. */
-static void find_near(struct ap_ctx *ctx, const struct ap_decision *j, struct ap_plan_joint *out)
+static void find_near(struct ap_ctx *ctx, const struct ap_decision *j, struct bounds *bounds,
+	struct ap_plan_joint *out)
 {
 	const struct ap_decision_point *best = &j->trial[j->best].point;
 	double most_s = j->trial[j->best].step_s * (1 + j->software->step_error / 100);
@@ -339,7 +378,7 @@ static void find_near(struct ap_ctx *ctx, const struct ap_decision *j, struct ap
 
 		out->near += near;
 		out->maybe += (t->verdict == AP_DECISION_BOUNDED || t->verdict == AP_DECISION_OPEN) &&
-			t->bound_s <= most_s;
+			bound_below(ctx, bounds, i, nextafter(most_s, INFINITY)) <= most_s;
 		for (size_t d = 0; d < AP_COUNT(dimensions); d++) {
 			bool other = dimensions[d].of(&t->point) != dimensions[d].of(best);
 
@@ -425,9 +464,12 @@ static void list_machines(struct ap_ctx *ctx, const struct ap_decided *all, stru
 }
 
 /* What was rejected, by reason, with what comes next to the plan. */
-static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struct ap_plan_joint *out)
+static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struct bounds *bounds,
+	struct ap_plan_joint *out)
 {
-	const struct ap_decision_trial *large = NULL, *slow = NULL, *refused = NULL;
+	const struct ap_decision_trial *large = NULL, *refused = NULL;
+	uint32_t slow;
+	bool again;
 	AP_VEC(const char *) list = {0};
 	char bytes[32], step[32];
 
@@ -437,21 +479,29 @@ static void list_rejected(struct ap_ctx *ctx, const struct ap_decision *d, struc
 		if (t->verdict == AP_DECISION_TOO_LARGE && t->memory_bytes > 0 &&
 			(!large || t->memory_bytes < large->memory_bytes))
 			large = t;
-		if (t->verdict == AP_DECISION_BOUNDED && (!slow || t->bound_s < slow->bound_s))
-			slow = t;
 		if (t->verdict == AP_DECISION_REFUSED && !refused)
 			refused = t;
 	}
+	do { /* the first of those with the least bound, which then is as good as it can be */
+		slow = AP_NONE;
+		for (uint32_t i = 0; i < d->n; i++)
+			if (d->trial[i].verdict == AP_DECISION_BOUNDED &&
+				(slow == AP_NONE || bounds->s[i] < bounds->s[slow]))
+				slow = i;
+		again = slow != AP_NONE && bounds->hurried[slow];
+		if (again)
+			(void)bound_below(ctx, bounds, slow, INFINITY);
+	} while (again);
 	if (large)
 		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " need too much memory: "
 			"next is %s, short by %s", d->count[AP_DECISION_TOO_LARGE],
 			ap_points_words(ctx, &d->space, &large->point),
 			ap_format_bytes(large->memory_bytes - d->usable_bytes, bytes)));
-	if (slow)
+	if (slow != AP_NONE)
 		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " are slower by a bound: "
 			"next is %s, at least %s", d->count[AP_DECISION_BOUNDED],
-			ap_points_words(ctx, &d->space, &slow->point),
-			ap_format_seconds(slow->bound_s, step)));
+			ap_points_words(ctx, &d->space, &d->trial[slow].point),
+			ap_format_seconds(bounds->s[slow], step)));
 	if (refused)
 		AP_PUSH(ctx->arena, list, ap_arena_printf(ctx->arena, "%" PRIu32 " cannot be: such as %s: %s",
 			d->count[AP_DECISION_REFUSED], ap_points_words(ctx, &d->space, &refused->point),
@@ -467,6 +517,7 @@ static struct ap_plan_joint *tell(struct ap_ctx *ctx, const struct ap_decided *a
 	const struct ap_settings *set = &all->set[all->taken];
 	struct ap_plan_joint *out = AP_NEW(ctx->arena, struct ap_plan_joint);
 	const struct ap_decision_trial *best = &j->trial[j->best];
+	struct bounds bounds = begin_bounds(ctx, j);
 	const double *cut_s = NULL;
 
 	*out = (struct ap_plan_joint){.decided = ap_points_words(ctx, &j->space, &best->point),
@@ -489,10 +540,10 @@ static struct ap_plan_joint *tell(struct ap_ctx *ctx, const struct ap_decided *a
 			out->bound_s = 0;
 	}
 	find_top(ctx, j, set->top, out);
-	find_instead(ctx, j, cut_s, out);
-	find_near(ctx, j, out);
+	find_instead(ctx, j, &bounds, cut_s, out);
+	find_near(ctx, j, &bounds, out);
 	if (set->rejected)
-		list_rejected(ctx, j, out);
+		list_rejected(ctx, j, &bounds, out);
 	list_machines(ctx, all, out);
 	return out;
 }

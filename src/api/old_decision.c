@@ -306,7 +306,7 @@ static void price(void *user)
 	struct pricing *p = user;
 	struct ap_ctx quiet = ap_diag_apart(&p->ctx);
 	struct ap_trial_case c = {p->r->set, p->r->src, &p->r->d->space, NULL, p->r->d->usable_bytes,
-		INFINITY, INFINITY};
+		INFINITY, INFINITY, INFINITY};
 	struct ap_decision_trial t = *p->trial;
 
 	ap_trial_price(&quiet, &c, &t, p->excess);

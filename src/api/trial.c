@@ -174,6 +174,7 @@ static void look(struct trying *t)
 	for (int i = 0; i < MISFITS; i++) {
 		bool fits = ap_partition_even(ctx, &q.p, t->c->near_s, &plan, &step_s);
 
+		t->trial->holds |= fits && i == 0;
 		if (!fits && i > 0) {
 			take_half_back(&q, &rooms);
 			continue;
@@ -195,6 +196,8 @@ static void bound(struct trying *t, uint32_t times)
 	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
 		t->c->usable_bytes, &q);
 	int64_t lack_bytes;
+	double bound_s;
+	bool hurried = false;
 
 	assert(st == AP_OK);
 	(void)st;
@@ -204,8 +207,11 @@ static void bound(struct trying *t, uint32_t times)
 		trial->bound_s = trial->step_s;
 		return;
 	}
-	trial->bound_s = fmax(trial->bound_s, ap_layer_problem_bound(ctx, &q, t->c->below_s, times,
-		&t->yield->bounding));
+	bound_s = trial->holds && times == 1
+		? ap_partition_bound_soon(ctx, &q.p, t->c->below_s, t->c->plenty_s, &hurried)
+		: ap_layer_problem_bound(ctx, &q, t->c->below_s, times, &t->yield->bounding);
+	trial->bound_s = fmax(trial->bound_s, bound_s);
+	trial->hurried_s = hurried ? t->c->below_s : 0;
 	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
 		return;
 	lack_bytes = ap_partition_lack(ctx, &q.p);
@@ -215,6 +221,23 @@ static void bound(struct trying *t, uint32_t times)
 		price_leanest(t, &q); /* while there is no plan, how much the leanest lacks is of interest */
 	if (trial->verdict == AP_DECISION_OPEN)
 		trial->verdict = AP_DECISION_TOO_LARGE;
+}
+
+double ap_trial_bound_s(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, int64_t usable_bytes, const struct ap_decision_trial *trial)
+{
+	struct ap_ctx own = *ctx;
+	struct ap_layer_problem q;
+	double bound_s = trial->bound_s;
+	uint64_t work = 0;
+
+	if (!(trial->hurried_s > 0))
+		return bound_s;
+	own.arena = ap_arena_create_like(ctx->arena);
+	if (ap_layer_problem_make(&own, rows, space, &trial->point, usable_bytes, &q) == AP_OK)
+		bound_s = fmax(bound_s, ap_layer_problem_bound(&own, &q, trial->hurried_s, 1, &work));
+	ap_arena_destroy(own.arena);
+	return bound_s;
 }
 
 /* Deals the layers of a point as well as they can be, and prices the plan that comes of it. */

@@ -33,6 +33,9 @@ struct ap_decision_trial {
 	enum ap_decision_verdict verdict;
 	int step; /* enum ap_trial_step, that was done last; one plan is only looked at */
 	double bound_s; /* no plan of the point has a shorter step; 0: not known */
+	bool holds; /* some plan of its layers fits */
+	double hurried_s; /* bound_s is far above these seconds, which were to be proven, and may be more; 0: it is
+	                     what it can be */
 	double step_s; /* simulated; 0: was not */
 	int64_t memory_bytes; /* of the fullest stage; 0: not known */
 	bool twin; /* its plan is one of an earlier trial, too */
@@ -48,6 +51,7 @@ struct ap_trial_case { /* what all trials of a decision have in common */
 	int64_t usable_bytes; /* of a device */
 	double below_s; /* only plans that take less are of interest */
 	double near_s; /* and these, to be told as others */
+	double plenty_s; /* at least below_s: bounds above it are made in a hurry; INFINITY: none is */
 };
 
 struct ap_trial_yield {
@@ -63,6 +67,10 @@ struct ap_trial_yield {
  * NULL. */
 void ap_trial_price(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap_decision_trial *t,
 	int64_t *excess);
+
+/* The bound of a trial as it would be without any hurry. */
+double ap_trial_bound_s(struct ap_ctx *ctx, const struct ap_layer_table *rows,
+	const struct ap_decision_space *space, int64_t usable_bytes, const struct ap_decision_trial *t);
 
 /* Does the next step. Points without a kind: c->rows has their rows. What t->point and t->why point to
  * is in ctx->arena then. */

@@ -209,6 +209,11 @@ double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p);
 double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times,
 	uint64_t *work);
 
+/* The same for a problem of which some plan keeps the limits of memory: a bound of `plenty` seconds or more,
+ * which is at least `enough`, may be less than it could be. *hurried: it may be. */
+double ap_partition_bound_soon(struct ap_ctx *ctx, const struct ap_partition *p, double enough, double plenty,
+	bool *hurried);
+
 /* What some stage lacks at least, whatever the plan: 0 if each alone could hold what it has to. */
 int64_t ap_partition_lack(struct ap_ctx *ctx, const struct ap_partition *p);
 

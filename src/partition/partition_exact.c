@@ -516,11 +516,18 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 	conclude(&s, solve_all(&s));
 }
 
+struct bounding {
+	double enough, plenty; /* seconds: more need not be proven; may be less than could be. INFINITY: not */
+	uint32_t times; /* the usual work */
+	uint64_t *work;
+	bool *hurried; /* it is less */
+};
+
 /* A bound of the plans of some degrees in ticks; FAR: there are none. One above `most` will do. any: the same
  * problem, with kinds by part, as c has it. */
 static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const struct ap_partition *any,
 	struct ap_options *c, struct ap_replay *replay, uint32_t from, uint32_t to, int64_t most,
-	uint32_t times, uint64_t *work)
+	const struct bounding *how)
 {
 	int32_t n = p->nstage * p->nsegment;
 	struct ap_lattice *l = ap_lattice_create(ctx, any, c, replay, from, to);
@@ -531,9 +538,13 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	if (bound <= most) {
 		struct ap_relax *relax = ap_relax_create(ctx, p, c, replay, from, to);
 
-		value = ap_relax_bound(relax, most, (uint64_t)times * RELAX_WORK,
-			(uint64_t)times * WHOLE_WORK);
-		*work += ap_relax_work(relax);
+		if (how->plenty < INFINITY)
+			ap_relax_hurry(relax, (int64_t)ceil((how->plenty + ap_options_error_s(c)) /
+				ap_options_tick_s(c)));
+		value = ap_relax_bound(relax, most, (uint64_t)how->times * RELAX_WORK,
+			(uint64_t)how->times * WHOLE_WORK);
+		*how->work += ap_relax_work(relax);
+		*how->hurried |= ap_relax_hurried(relax);
 		bound = value > bound ? value : bound;
 	}
 	if (bound > most)
@@ -553,8 +564,7 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 	return value > bound ? value : bound;
 }
 
-double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times,
-	uint64_t *work)
+static double bound_all(struct ap_ctx *ctx, const struct ap_partition *p, const struct bounding *how)
 {
 	struct ap_ctx own = *ctx;
 	struct ap_partition any = *p;
@@ -568,9 +578,9 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 	any.kinds = p->kinds == AP_KINDS_UNIFORM ? AP_KINDS_LIST : p->kinds;
 	c = ap_options_create(&own, &any, NULL);
 	if (p->nsegment > 1)
-		ap_options_limit(c, times * COMPARISONS); /* they seldom say more than fractions do */
+		ap_options_limit(c, how->times * COMPARISONS); /* they seldom say more than fractions do */
 	replay = ap_options_replay(&own, c);
-	most = ceil((enough + ap_options_error_s(c)) / ap_options_tick_s(c));
+	most = ceil((how->enough + ap_options_error_s(c)) / ap_options_tick_s(c));
 	for (uint32_t d = 0; d < p->ndegree; d += at_once) {
 		int64_t value = most < (double)bound ? (int64_t)most : bound;
 
@@ -579,17 +589,33 @@ double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, d
 		if (ap_uniform_is(p)) {
 			struct ap_uniform best;
 
-			ap_uniform_best(&own, p, c, replay, d, work, &best);
+			ap_uniform_best(&own, p, c, replay, d, how->work, &best);
 			value = best.value < 0 ? FAR : best.value;
 		} else {
-			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1, times,
-				work);
+			value = bound_of(&own, p, &any, c, replay, d, d + at_once, value - 1, how);
 		}
 		bound = value < bound ? value : bound;
 	}
 	s = bound >= FAR ? INFINITY : (double)bound * ap_options_tick_s(c) - ap_options_error_s(c);
 	ap_arena_destroy(own.arena);
 	return s > 0 ? s : 0;
+}
+
+double ap_partition_bound_to(struct ap_ctx *ctx, const struct ap_partition *p, double enough, uint32_t times,
+	uint64_t *work)
+{
+	bool hurried = false;
+
+	return bound_all(ctx, p, &(struct bounding){enough, INFINITY, times, work, &hurried});
+}
+
+double ap_partition_bound_soon(struct ap_ctx *ctx, const struct ap_partition *p, double enough, double plenty,
+	bool *hurried)
+{
+	uint64_t work = 0;
+
+	*hurried = false;
+	return bound_all(ctx, p, &(struct bounding){enough, plenty, 1, &work, hurried});
 }
 
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p)

@@ -113,6 +113,8 @@ struct ap_relax {
 	uint64_t work, patience; /* work that may bring next to nothing */
 	uint64_t whole; /* for how many layers parts have */
 	size_t most_bundles, most_rows; /* to keep */
+	int64_t plenty; /* ticks: a bound above it may be any; AP_RELAX_NONE: none may */
+	bool hurried; /* one is */
 };
 
 struct program { /* the columns of one way to look at it, and its rows */
@@ -128,6 +130,7 @@ struct program { /* the columns of one way to look at it, and its rows */
 	uint32_t *stage_from; /* [nstage + 1] where those of a stage begin in it */
 	double *x, *center, *query, *y, *cost, *size; /* [col], y: [nid] */
 	double bound, upper; /* what every plan takes; what the center does */
+	bool hurries; /* it may end above r->plenty */
 	double spread; /* of bundles, in the usual one */
 	double *most; /* [npart] layers of the body, of uniform plans that are of interest; NULL: no matter */
 	int32_t watched; /* a row; and what the bound grows by where it asks for one more */
@@ -195,7 +198,7 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
 	int64_t send, back;
 
 	*r = (struct ap_relax){.ctx = ctx, .p = p, .c = c, .replay = replay, .from = from, .to = to,
-		.number = ANY,
+		.number = ANY, .plenty = AP_RELAX_NONE,
 		.npart = (int32_t)n, .nbody = ap_partition_body(p), .stage_of = stage_of,
 		.segment_of = segment_of,
 		.send = AP_NEW_N(arena, int64_t, n), .back = AP_NEW_N(arena, int64_t, n),
@@ -1241,18 +1244,54 @@ static int add_waiting(struct program *x, const double *layers)
 	return added;
 }
 
+static int64_t ticks_of(const struct ap_relax *r, double bound)
+{
+	double ticks = bound * r->unit;
+
+	if (ticks > (double)AP_RELAX_NONE)
+		return AP_RELAX_NONE;
+	return ticks > 0 ? (int64_t)ceil(ticks * (1 - ROUNDING)) : 0;
+}
+
+/* Lets the simplex run; in a hurry until its multipliers prove enough: AP_SIMPLEX_ENOUGH. */
+static enum ap_simplex_end run_simplex(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	size_t pivots = MOST_PIVOTS;
+	uint64_t work;
+	double bound;
+
+	if (x->hurries && ap_simplex_solve_to(x->lp, &pivots, (double)r->plenty / r->unit, &r->work) ==
+		AP_SIMPLEX_ENOUGH) {
+		work = r->work;
+		bound = bound_of(x);
+		r->work = work; /* as much as if it had not been tried */
+		if (ticks_of(r, bound) > r->plenty) {
+			x->bound = fmax(x->bound, bound);
+			r->hurried = true;
+			return AP_SIMPLEX_ENOUGH;
+		}
+		x->hurries = false;
+	}
+	return ap_simplex_solve_to(x->lp, &pivots, INFINITY, &r->work);
+}
+
 /* Solves with all limits that matter. Returns false if the program failed, with a bound of INFINITY if there
- * is no plan. */
+ * is no plan, or if enough is proven. */
 static bool solve(struct program *x)
 {
 	struct ap_relax *r = x->r;
 
 	for (int i = 0; i < MOST_SOLVES; i++) {
 		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-		enum ap_simplex_end end = ap_simplex_solve(x->lp, MOST_PIVOTS, &r->work);
+		enum ap_simplex_end end = run_simplex(x);
 		double bound;
 		int n = 0;
 
+		if (end == AP_SIMPLEX_ENOUGH) {
+			ap_arena_release(r->ctx->scratch, mark);
+			return false;
+		}
 		if (end == AP_SIMPLEX_NONE) {
 			x->bound = rules_out(x) ? INFINITY : x->bound;
 			ap_arena_release(r->ctx->scratch, mark);
@@ -1308,11 +1347,7 @@ static void begin(struct program *x)
 
 static int64_t in_ticks(const struct program *x)
 {
-	double ticks = x->bound * x->r->unit;
-
-	if (ticks > (double)AP_RELAX_NONE)
-		return AP_RELAX_NONE;
-	return ticks > 0 ? (int64_t)ceil(ticks * (1 - ROUNDING)) : 0;
+	return ticks_of(x->r, x->bound);
 }
 
 /* Keeps paths of the plan that was tried last. */
@@ -1869,6 +1904,16 @@ static void keep_layers(const struct program *x)
 			r->layers[x->col.v[j].part] += x->center[j];
 }
 
+void ap_relax_hurry(struct ap_relax *r, int64_t plenty)
+{
+	r->plenty = plenty;
+}
+
+bool ap_relax_hurried(const struct ap_relax *r)
+{
+	return r->hurried;
+}
+
 const double *ap_relax_layers(const struct ap_relax *r)
 {
 	return r->layers;
@@ -1990,7 +2035,9 @@ static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint
 		cap_stages(&x);
 	if (fast && *binds && rounds > FAST_ROUNDS) /* what takes memory into account says more */
 		rounds = FAST_ROUNDS;
+	x.hurries = r->plenty < AP_RELAX_NONE;
 	improve(&x, rounds, most, limit);
+	x.hurries = false;
 	if (x.upper < INFINITY)
 		keep_layers(&x);
 	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && (rounds == 0 || x.upper < INFINITY) &&

@@ -326,11 +326,11 @@ static size_t find_worst(const struct ap_simplex *l)
 	return worst;
 }
 
-enum ap_simplex_end ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work)
+enum ap_simplex_end ap_simplex_solve_to(struct ap_simplex *l, size_t *pivots, double enough, uint64_t *work)
 {
 	enum ap_simplex_end end = AP_SIMPLEX_PIVOTS;
 
-	for (size_t n = 0; n < pivots && end == AP_SIMPLEX_PIVOTS; n++) {
+	for (; *pivots > 0 && end == AP_SIMPLEX_PIVOTS; --*pivots) {
 		size_t worst = find_worst(l), c;
 
 		if (worst == 0) {
@@ -345,9 +345,16 @@ enum ap_simplex_end ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64
 			change_places(l, worst, c);
 		else
 			end = AP_SIMPLEX_NONE;
+		if (end == AP_SIMPLEX_PIVOTS && l->last[0] > enough)
+			end = AP_SIMPLEX_ENOUGH;
 	}
 	catch_up_all(l);
 	return end;
+}
+
+enum ap_simplex_end ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work)
+{
+	return ap_simplex_solve_to(l, &pivots, INFINITY, work);
 }
 
 double ap_simplex_z(const struct ap_simplex *l)

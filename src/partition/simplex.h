@@ -31,11 +31,15 @@ int32_t ap_simplex_add(struct ap_simplex *l, const double *a, double az, double 
 enum ap_simplex_end {
 	AP_SIMPLEX_SOLVED, /* all rows hold */
 	AP_SIMPLEX_NONE, /* they cannot */
+	AP_SIMPLEX_ENOUGH, /* z is more than was asked for, if they can */
 	AP_SIMPLEX_PIVOTS /* these ended */
 };
 
 /* Adds its work. */
 enum ap_simplex_end ap_simplex_solve(struct ap_simplex *l, size_t pivots, uint64_t *work);
+
+/* The same, with as many of *pivots as it takes, until z is more than enough. */
+enum ap_simplex_end ap_simplex_solve_to(struct ap_simplex *l, size_t *pivots, double enough, uint64_t *work);
 
 double ap_simplex_z(const struct ap_simplex *l);
 void ap_simplex_x(const struct ap_simplex *l, double *x);
