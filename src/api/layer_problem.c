@@ -67,7 +67,7 @@ static void make_runs(const struct making *m, const struct kind *kind, struct ap
 	struct ap_partition_row *key = AP_NEW_N(m->ctx->scratch, struct ap_partition_row, nrow);
 	struct ap_partition_class *cls = AP_NEW_N(m->ctx->arena, struct ap_partition_class, nkept);
 	struct ap_partition_run *run = AP_NEW_N(m->ctx->arena, struct ap_partition_run, nall);
-	int32_t *of = AP_NEW_N(m->ctx->scratch, int32_t, nkept); /* the class of each row; -1: not known yet */
+	int32_t *of = AP_NEW_N(m->ctx->scratch, int32_t, nkept); /* classes of rows; -1: not known yet */
 
 	memset(of, 0xff, nkept * sizeof *of);
 	for (uint32_t at = 0; at < nall; at++) {

@@ -34,8 +34,8 @@ struct ap_decision_trial {
 	int step; /* enum ap_trial_step, that was done last; one plan is only looked at */
 	double bound_s; /* no plan of the point has a shorter step; 0: not known */
 	bool holds; /* some plan of its layers fits */
-	double hurried_s; /* bound_s is far above these seconds, which were to be proven, and may be more; 0: it is
-	                     what it can be */
+	double hurried_s; /* bound_s is far above these seconds, which were to be proven, and may be less than
+	                     it could be; 0: it is not */
 	double step_s; /* simulated; 0: was not */
 	int64_t memory_bytes; /* of the fullest stage; 0: not known */
 	bool twin; /* its plan is one of an earlier trial, too */

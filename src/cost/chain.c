@@ -93,7 +93,7 @@ static unsigned roles_of(const struct ap_node *n)
 	unsigned roles = is_elementwise(&n->bound) ? ELEMENTS : 0;
 
 	for (size_t i = 0; i < AP_COUNT(named); i++)
-		if (!strcmp(n->type, named[i].type))
+		if (n->type[0] == named[i].type[0] && !strcmp(n->type, named[i].type)) /* few begin alike */
 			roles |= named[i].roles;
 	if (ap_rule_attends(&n->bound, &factors))
 		roles |= ATTENTION | FLASH;

@@ -517,7 +517,8 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 }
 
 struct bounding {
-	double enough, plenty; /* seconds: more need not be proven; may be less than could be. INFINITY: not */
+	double enough; /* seconds: more need not be proven; INFINITY: all */
+	double plenty; /* seconds: what is more may be less than it could be; INFINITY: nothing may */
 	uint32_t times; /* the usual work */
 	uint64_t *work;
 	bool *hurried; /* it is less */

@@ -24,8 +24,8 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
  * telling plans apart by the whole layers of their parts; 0: they may be fractions. */
 int64_t ap_relax_bound(struct ap_relax *x, int64_t most, uint64_t work, uint64_t whole);
 
-/* Some plan keeps the limits of memory, and a bound above so much, at least the `most` of ap_relax_bound(), may
- * be less than it could be. Before ap_relax_bound(). */
+/* Some plan keeps the limits of memory, and a bound above so much, at least the `most` of ap_relax_bound(),
+ * may be less than it could be. Before ap_relax_bound(). */
 void ap_relax_hurry(struct ap_relax *x, int64_t plenty);
 
 /* Is the bound less than it could be? */
