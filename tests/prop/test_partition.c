@@ -281,6 +281,21 @@ static void check_against(const struct pipeline *x, struct ap_ctx *ctx, const st
 	}
 }
 
+/* A bound that is made in a hurry says enough, and no more than can be said. */
+static void check_hurried(const struct pipeline *x, struct ap_ctx *ctx, const struct ap_partition_choice *all)
+{
+	double enough = all->cost * 0.7, plenty = all->cost * 0.8, soon, said;
+	uint64_t work = 0;
+	bool hurried;
+
+	soon = ap_partition_bound_soon(ctx, &x->p, enough, plenty, &hurried);
+	said = ap_partition_bound_to(ctx, &x->p, enough, 1, &work);
+	if (hurried && soon > plenty)
+		ck_assert_msg(soon <= all->cost * (1 + 1e-9), "%.17g is said, %.17g it takes", soon, all->cost);
+	else /* of several degrees or numbers of layers the least was not hurried */
+		ck_assert_msg(!(fabs(soon - said) > 0), "%.17g is said in a hurry, else %.17g", soon, said);
+}
+
 /* A limit from above: a plan below it is found, or there is none. */
 static void check_below(const struct pipeline *x, struct ap_ctx *ctx, const struct ap_partition_choice *all)
 {
@@ -296,6 +311,7 @@ static void check_below(const struct pipeline *x, struct ap_ctx *ctx, const stru
 		ck_assert_int_eq(c.ended, AP_ENDED_PROVEN);
 		ck_assert(c.lower_bound >= budget.below * (1 - 1e-9));
 	}
+	check_hurried(x, ctx, all);
 }
 
 /* What comes to mind is a plan that keeps all rules, and takes what the simulator says. Returns if there is one. */

@@ -148,6 +148,132 @@ START_TEST(a_program_without_a_solution_says_why)
 }
 END_TEST
 
+enum { COLUMNS = 40, ROWS = 90, GROUPS = 8 };
+
+struct rows { /* of a random program */
+	double a[ROWS][COLUMNS], az[ROWS], b[ROWS];
+	int n;
+};
+
+static double some(uint64_t *seed)
+{
+	return (double)random_below(seed, 1000) / 100;
+}
+
+/* Bundles, sums of groups, and limits that few or many plans keep. */
+static void pick_rows(struct rows *r, uint64_t *seed)
+{
+	bool tight = random_below(seed, 3) == 0;
+
+	memset(r, 0, sizeof *r);
+	for (; r->n < 30; r->n++) {
+		r->az[r->n] = 1;
+		for (int j = 0; j < COLUMNS; j++)
+			r->a[r->n][j] = random_below(seed, 3) ? -some(seed) : 0;
+	}
+	for (int g = 0; g < GROUPS; g++, r->n++) {
+		r->b[r->n] = 1 + some(seed);
+		for (int j = g; j < COLUMNS; j += GROUPS)
+			r->a[r->n][j] = 1;
+	}
+	for (; r->n < ROWS; r->n++) {
+		r->b[r->n] = -(tight ? 60 : 200) - some(seed);
+		for (int j = 0; j < COLUMNS; j++)
+			r->a[r->n][j] = random_below(seed, 2) ? -some(seed) : 0;
+	}
+}
+
+/* What rows times y add up to, of each column, and of what is on the right. */
+static double add_up(const struct rows *r, const double *y, double *sum, double *z)
+{
+	double right = 0;
+
+	memset(sum, 0, COLUMNS * sizeof *sum);
+	*z = 0;
+	for (int i = 0; i < r->n; i++) {
+		ck_assert_double_ge(y[i], 0);
+		right += y[i] * r->b[i];
+		*z += y[i] * r->az[i];
+		for (int j = 0; j < COLUMNS; j++)
+			sum[j] += y[i] * r->a[i][j];
+	}
+	return right;
+}
+
+/* A solution keeps all rows, and its multipliers prove that there is none of a smaller z; or they prove that there
+ * is no solution. One that ends early proves what it has come to. */
+static void check_program(const struct rows *r, uint64_t seed, bool *solved)
+{
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_simplex *l = ap_simplex_create(ctx.arena, COLUMNS, ROWS);
+	enum ap_simplex_end end = AP_SIMPLEX_SOLVED;
+	double x[COLUMNS], y[ROWS], sum[COLUMNS], z, right, enough = 1e300;
+	uint64_t work = 0;
+
+	for (int i = 0; i < r->n && end == AP_SIMPLEX_SOLVED; i++) {
+		ck_assert_int_eq(ap_simplex_add(l, r->a[i], r->az[i], r->b[i]), i);
+		if (random_below(&seed, 4) == 0)
+			end = ap_simplex_solve(l, 1000, &work);
+	}
+	if (end == AP_SIMPLEX_SOLVED) {
+		size_t pivots = 1000;
+
+		enough = ap_simplex_z(l) + 0.1;
+		end = ap_simplex_solve_to(l, &pivots, enough, &work);
+	}
+	if (end == AP_SIMPLEX_ENOUGH) {
+		ap_simplex_duals(l, y, ROWS);
+		right = add_up(r, y, sum, &z);
+		ck_assert_double_eq_tol(z, 1, 1e-9);
+		ck_assert_double_gt(right, enough - 1e-4);
+		for (int j = 0; j < COLUMNS; j++)
+			ck_assert_double_le(sum[j], 1e-7);
+		end = ap_simplex_solve(l, 1000, &work);
+	}
+	*solved = end == AP_SIMPLEX_SOLVED;
+	if (*solved) {
+		ap_simplex_x(l, x);
+		ap_simplex_duals(l, y, ROWS);
+		right = add_up(r, y, sum, &z);
+		ck_assert_double_eq_tol(z, 1, 1e-9);
+		ck_assert_double_eq_tol(right, ap_simplex_z(l), 1e-5);
+		for (int j = 0; j < COLUMNS; j++)
+			ck_assert_double_le(sum[j], 1e-7);
+		for (int i = 0; i < r->n; i++) {
+			double left = r->az[i] * ap_simplex_z(l);
+
+			for (int j = 0; j < COLUMNS; j++)
+				left += r->a[i][j] * x[j];
+			ck_assert_double_ge(left, r->b[i] - 1e-6);
+		}
+	} else {
+		ck_assert_int_eq(end, AP_SIMPLEX_NONE);
+		ap_simplex_refusal(l, y, ROWS);
+		right = add_up(r, y, sum, &z);
+		ck_assert_double_gt(right, 1e-6);
+		for (int j = 0; j < COLUMNS; j++)
+			ck_assert_double_le(sum[j], 1e-7);
+	}
+	ctx_destroy(&ctx);
+}
+
+START_TEST(programs_prove_their_solutions)
+{
+	int nsolved = 0;
+
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		uint64_t state = seed;
+		struct rows r;
+		bool solved;
+
+		pick_rows(&r, &state);
+		check_program(&r, state, &solved);
+		nsolved += solved;
+	}
+	ck_assert(nsolved > 60 && nsolved < 180);
+}
+END_TEST
+
 static const struct ap_partition_row block = {.forward_s = 1, .backward_s = 2, .kept_bytes = 1};
 static const struct ap_partition_row head = {.forward_s = 0.5, .backward_s = 1};
 static const struct ap_partition_class classes[] = {{"block", &block}, {"head", &head}};
