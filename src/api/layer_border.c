@@ -7,8 +7,8 @@
 #include "cost/comms.h"
 #include "cost/move.h"
 #include "hw/coll.h"
-#include "plan/block_costs.h"
 #include "plan/blocks.h"
+#include "plan/buckets.h"
 
 /* Bytes of a micro-batch on a device, as the producer deals them; or among all devices of the stage. */
 static int64_t local_bytes(const struct ap_plan *p, ap_id node, uint32_t result, bool scattered)
@@ -76,7 +76,7 @@ static double exchange_s(const struct sharing *x, struct ap_pricer *pricer, cons
 			if (op->comm[c].comm.phase == AP_PHASE_GRADIENT &&
 				op->comm[c].comm.operand == (int)t->use[u].operand &&
 				x->row_of[x->p->blocks->of[t->use[u].node]] == x->first)
-				sum += ap_block_costs_bucketed_s(pricer, &op->comm[c].comm);
+				sum += ap_buckets_least_s(pricer, &op->comm[c].comm);
 	}
 	return sum;
 }

@@ -225,7 +225,7 @@ static double reducing_s(const struct ap_block_cost *c, bool splits)
  * Where dealt gradients are reduced with every micro-batch, but for the last one, the other passes take
  * more than that one: as long as their blocks, or as their collectives, one after the other. Of these what
  * is more in all is taken. What is behind the layers comes first in a pass: collectives begin after it at the
- * earliest.
+ * earliest. What is in front of them comes last, and a pass waits for its reductions.
  */
 static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of, uint32_t nblock, bool splits,
 	const double *summed_s, struct ap_partition_row *row, uint32_t nlayer)
@@ -243,6 +243,8 @@ static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of,
 	for (uint32_t b = 0; b < nblock && reduces; b++)
 		row[row_of[b]].beside_s += collectives_s > blocks_s ? cost[b].collectives_s
 			: reducing_s(&cost[b], splits);
+	if (nblock > 0 && row_of[0] == nlayer + AP_LAYERS_FIRST && collectives_s <= blocks_s)
+		row[row_of[0]].beside_s += cost[0].least_left_s;
 	for (uint32_t i = 0; i < nlayer + AP_LAYERS_ENDS && reduces && collectives_s <= blocks_s; i++)
 		row[i].beside_s -= summed_s[i];
 	if (reduces)

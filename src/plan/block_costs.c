@@ -40,24 +40,62 @@ static void add_passes(const struct ap_whole_step *w, struct ap_block_cost *out)
 		}
 }
 
-/* The last passes, in which gradients are exchanged. */
-static void add_last(struct ap_whole_step *w, struct ap_block_cost *out)
+/* Reductions that no block before it adds to. */
+static void add_left(struct ap_whole_step *w, struct ap_block_cost *out)
 {
-	bool splits = w->maker.splits;
+	bool splits = w->maker.splits, waits = false;
 
-	for (uint32_t b = 0; b < w->x.p->blocks->n; b++)
-		out[b].last_s = out[b].backward_s + out[b].weight_s;
-	for (int32_t part = 0; w->x.p->step->training && part < w->x.npart; part++) {
+	for (int32_t part = 0; part < w->x.npart; part++) {
 		struct ap_pass_run run;
 
-		ap_pass_make(&w->maker, part, splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD, AP_PASS_LEAST,
+		ap_pass_make(&w->maker, part, splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD, AP_PASS_APART,
 			&run);
 		for (size_t i = 0; i < run.blocks.n; i++) {
-			struct ap_block_cost *c = &out[run.blocks.v[i].block];
+			const struct ap_pass_block *b = &run.blocks.v[i];
+			struct ap_block_cost *c = &out[b->block];
 
-			c->last_s = (splits ? c->backward_s : 0) + run.blocks.v[i].own_s;
+			c->least_left_s = b->left_s;
+			waits = waits || b->own_s < (splits ? c->weight_s : c->backward_s);
 		}
 	}
+	for (uint32_t b = 0; waits && b < w->x.p->blocks->n; b++)
+		out[b].least_left_s = 0;
+}
+
+/* The last passes, in which gradients are exchanged: of all ways in which they may go into buckets the least,
+ * block by block. */
+static void add_last(struct ap_ctx *ctx, struct ap_whole_step *w, struct ap_block_cost *out)
+{
+	bool splits = w->maker.splits;
+	struct ap_bucket_ways *ways = ap_bucket_ways_make(ctx, &w->x);
+
+	for (uint32_t b = 0; b < w->x.p->blocks->n; b++)
+		out[b].last_s = w->x.p->step->training ? INFINITY : out[b].backward_s + out[b].weight_s;
+	for (uint32_t way = 0; w->x.p->step->training && way < ap_bucket_ways_count(ways); way++) {
+		struct ap_pass_maker maker;
+		struct ap_buckets buckets;
+		struct ap_mark mark;
+
+		ap_bucket_ways_at(ways, way, &buckets);
+		mark = ap_arena_mark(ctx->scratch);
+		ap_pass_maker_init(ctx, &w->x, &w->live, &buckets, splits, false, &maker);
+		for (int32_t part = w->x.npart; part-- > 0;) {
+			struct ap_pass_run run;
+
+			ap_pass_make(&maker, part, splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD, AP_PASS_LEAST,
+				&run);
+			for (size_t i = 0; i < run.blocks.n; i++) {
+				struct ap_block_cost *c = &out[run.blocks.v[i].block];
+
+				c->last_s = fmin(c->last_s,
+					(splits ? c->backward_s : 0) + run.blocks.v[i].own_s);
+			}
+		}
+		ap_arena_release(ctx->scratch, mark);
+	}
+	for (uint32_t b = 0; b < w->x.p->blocks->n; b++) /* nothing of it runs with every micro-batch */
+		if (!(out[b].last_s < INFINITY))
+			out[b].last_s = out[b].backward_s + out[b].weight_s;
 }
 
 static void add_operator(const struct ap_whole_step *w, ap_id node, struct ap_block_cost *c)
@@ -142,18 +180,6 @@ static void add_again(struct ap_ctx *ctx, const struct ap_whole_step *w, struct 
 	}
 }
 
-/* Of a bucket, a collective takes its part by bytes; the larger the bucket is, the less (hw/coll.h). */
-double ap_block_costs_bucketed_s(struct ap_pricer *pricer, const struct ap_comm *c)
-{
-	double bytes = ap_buckets_most_bytes(ap_pricer_step(pricer), c);
-	struct ap_comm all = *c;
-
-	if (c->bytes == 0)
-		return 0;
-	all.bytes = (int64_t)bytes;
-	return ap_comm_time_s(pricer, &all, NULL) / bytes * (double)c->bytes;
-}
-
 /* A bucket's time is divided among its collectives by bytes. */
 static void add_buckets(struct ap_ctx *ctx, const struct ap_whole_step *w, struct ap_block_cost *out)
 {
@@ -171,7 +197,7 @@ static void add_buckets(struct ap_ctx *ctx, const struct ap_whole_step *w, struc
 			*(gathers ? &c->gather_s : &c->exchange_s) +=
 				b->time_s * ((double)comm->bytes / (double)b->bytes);
 			*(gathers ? &c->least_gather_s : &c->least_exchange_s) +=
-				ap_block_costs_bucketed_s(pricer, comm);
+				ap_buckets_least_s(pricer, comm);
 		}
 	}
 }
@@ -215,7 +241,8 @@ const struct ap_block_cost *ap_block_costs_make(struct ap_ctx *ctx, const struct
 	for (ap_id i = 0; i < p->graph->nnode; i++)
 		add_operator(&w, i, &out[p->blocks->of[i]]);
 	add_passes(&w, out);
-	add_last(&w, out);
+	add_left(&w, out);
+	add_last(ctx, &w, out);
 	add_again(ctx, &w, out);
 	add_buckets(ctx, &w, out);
 	add_constants(ctx, p, out);

@@ -26,6 +26,8 @@ struct ap_block_cost {
 	double forward_s, backward_s, weight_s; /* of a micro-batch, beside no exchange of gradients */
 	double left_s; /* of a micro-batch's reductions of dealt gradients: runs beside the next block, and
 	                  adds to the backward (weight) pass of a part whose pass ends with this block */
+	double least_left_s; /* the same at least, beside which block ever, where reductions that run on from
+	                        other blocks make none wait; else 0 */
 	double collectives_s; /* of a micro-batch's backward (weight) pass, these reductions included: one
 	                         after the other, so a part's pass takes no less than its blocks' */
 	int64_t kept_bytes; /* held by a micro-batch from its forward pass on */
@@ -40,14 +42,9 @@ struct ap_block_cost {
 	                                part of what makes blocks equal: buckets are of several blocks */
 	double least_exchange_s, least_gather_s; /* the same in buckets that are as large as can be */
 	double last_s; /* of the last backward pass of its part (and pass for weights), at least: beside it,
-	                  instead of reductions of dealt gradients, those of its own that share a bucket in no
-	                  plan are exchanged */
+	                  instead of reductions of dealt gradients, its own are exchanged, as little as there
+	                  is in any plan (struct ap_bucket_ways), and none that were left by other blocks */
 };
-
-struct ap_pricer;
-
-/* Seconds of a collective at least, as a part of a bucket that is as large as can be. */
-double ap_block_costs_bucketed_s(struct ap_pricer *pricer, const struct ap_comm *c);
 
 /* The figures of a priced plan, [p->blocks->n], in the run arena. Simulates the plan once more. O(operators +
  * collectives + redistributions + slots). */

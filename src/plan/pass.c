@@ -9,7 +9,7 @@ struct running {
 	struct ap_pass_maker *m;
 	struct ap_pass_run *run;
 	int32_t part;
-	bool last, least, beside;
+	bool last, least, apart, beside;
 	double start; /* of the block, from which times below count, all but that of gradients */
 	double compute, comm; /* when each stream is free */
 	double host; /* when the host has started the kernels so far */
@@ -265,34 +265,6 @@ static void complete(struct running *r, uint32_t gradient, double at)
 		launch(r, bucket);
 }
 
-/* Is a gradient exchanged once the node has it, whatever the plan, and with no others? */
-static bool is_alone(const struct running *r, ap_id node, uint32_t gradient)
-{
-	const struct ap_plan *p = r->m->p;
-	const struct ap_comm *c = &ap_gradient_comm(p, &r->m->x->gradient[gradient])->comm;
-	const struct ap_tensor *t = &p->graph->tensor[ap_plan_comm_tensor(p->graph,
-		r->m->x->gradient[gradient].node, c)];
-
-	for (uint32_t u = 0; u < t->nuse; u++)
-		if (p->blocks->of[t->use[u].node] != p->blocks->of[node])
-			return false;
-	return !p->step->exchange_behind && r->m->buckets->v[r->m->buckets->of[gradient]].n == 1 &&
-	       ap_buckets_most_bytes(p->step, c) <= (double)c->bytes;
-}
-
-/* Exchanges what is alone of a gradient that is complete. */
-static void exchange_alone(struct running *r, ap_id node, uint32_t gradient, double at)
-{
-	const struct ap_parts *x = r->m->x;
-
-	for (bool more = true; more && is_alone(r, node, gradient); gradient++) {
-		r->gradient = later(r->gradient, at) +
-			r->m->buckets->v[r->m->buckets->of[gradient]].time_s;
-		more = gradient + 1 < x->first_gradient[r->m->p->graph->nnode] &&
-			x->gradient[gradient + 1].chained;
-	}
-}
-
 static void exchange(struct running *r, ap_id node, double at)
 {
 	const struct ap_parts *x = r->m->x;
@@ -307,9 +279,7 @@ static void exchange(struct running *r, ap_id node, double at)
 		return;
 	}
 	for (uint32_t i = x->first_gradient[node]; i < x->first_gradient[node + 1]; i++)
-		if (!x->gradient[i].chained && r->least)
-			exchange_alone(r, node, i, r->start + at);
-		else if (!x->gradient[i].chained)
+		if (!x->gradient[i].chained)
 			complete(r, i, r->start + at);
 }
 
@@ -426,7 +396,7 @@ static void end(struct running *r, bool last)
 	r->block.net_bytes = r->held - before;
 	AP_PUSH(r->m->ctx->scratch, run->blocks, r->block);
 	r->start += r->block.span_s;
-	r->comm = later(0, r->comm - r->block.span_s);
+	r->comm = r->apart ? 0 : later(0, r->comm - r->block.span_s);
 	r->compute = r->host = r->awaited = 0;
 }
 
@@ -459,7 +429,8 @@ void ap_pass_make(struct ap_pass_maker *m, int32_t part, enum ap_pass pass, enum
 {
 	bool last = way == AP_PASS_LAST;
 	struct running r = {.m = m, .run = out, .part = part, .last = last && pass != AP_PASS_FORWARD,
-		.least = way == AP_PASS_LEAST, .beside = way == AP_PASS_BESIDE};
+		.least = way == AP_PASS_LEAST, .apart = way == AP_PASS_APART,
+		.beside = way == AP_PASS_BESIDE};
 
 	*out = (struct ap_pass_run){0};
 	if (pass == AP_PASS_FORWARD)
@@ -517,7 +488,7 @@ void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const stru
 	for (uint32_t i = ngradient; i-- > 0;)
 		list[first[buckets->of[i] + 1] - out->bucket_left[buckets->of[i]]--] = i;
 	for (uint32_t b = 0; b < buckets->n; b++)
-		out->bucket_left[b] = first[b + 1] - first[b];
+		out->bucket_left[b] = first[b + 1] > first[b] ? buckets->v[b].n : 0; /* none: it gathers */
 	out->bucket_first = first;
 	out->bucket_gradient = list;
 }

@@ -85,8 +85,9 @@ void ap_pass_maker_init(struct ap_ctx *ctx, const struct ap_parts *x, const stru
 enum ap_pass_way {
 	AP_PASS_USUAL,
 	AP_PASS_LAST, /* with the exchange of gradients: once per part, parts in descending order */
-	AP_PASS_LEAST, /* as the last one takes at least in any plan: beside each block gradients of its own
-	                  are exchanged, and no others than those that share a bucket in no plan */
+	AP_PASS_LEAST, /* with the exchange of gradients, of which none runs on into the next block: once per
+	                  part, parts in descending order */
+	AP_PASS_APART, /* each block as if none ran before it: reductions of dealt gradients do not run on */
 	AP_PASS_BESIDE /* beside a pass of the other kind: tokens on their way to experts and back take
 	                  none of its time, but count as communication */
 };

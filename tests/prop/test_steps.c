@@ -435,6 +435,9 @@ static void check_costs(struct trial *t, const struct ap_plan *p, const struct a
 		double last_s = 0, span_s = w->part[part].run[AP_RUN_LAST].span_s;
 
 		for (uint32_t b = 0; b < p->blocks->n; b++)
+			REQUIRE(t, cost[b].least_left_s <= cost[b].left_s * (1 + 1e-12), "block %u leaves %.17g, at "
+				"least %.17g", b, cost[b].left_s, cost[b].least_left_s);
+		for (uint32_t b = 0; b < p->blocks->n; b++)
 			last_s += cost[b].part == part ? cost[b].last_s - (w->maker.splits ? cost[b].backward_s : 0) : 0;
 		REQUIRE(t, last_s <= span_s * (1 + 1e-12), "part %d: its last pass takes %.17g, its blocks "
 			"at least %.17g", (int)part, span_s, last_s);

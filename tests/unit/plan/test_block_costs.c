@@ -5,6 +5,7 @@
 #include "expert_test.h"
 #include "plan/block_costs.h"
 #include "plan/blocks.h"
+#include "plan/whole_step.h"
 #include "unit.h"
 
 enum { MOST_PARTS = 8 };
@@ -134,6 +135,35 @@ static void holds(const struct ap_plan *p, const struct ap_block_cost *const *bl
 	}
 }
 
+/* No pass in which gradients are reduced takes less than what its blocks say of it: the last one of a part, and one
+ * before. */
+static void bounds(struct ap_ctx *ctx, const struct ap_plan *p, const struct ap_block_cost *const *block)
+{
+	struct ap_whole_step w;
+
+	ap_whole_step_make(ctx, p, false, &w);
+	for (int32_t part = 0; part < w.x.npart; part++) {
+		const struct ap_whole_step_part *x = &w.part[part];
+		enum ap_pass pass = w.maker.splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
+		double usual_s = 0, last_s = 0;
+
+		for (uint32_t b = p->blocks->n; b-- > 0;) {
+			const struct ap_block_cost *c = block[b];
+
+			if (p->blocks->part[b] != part)
+				continue;
+			usual_s += w.maker.splits ? c->weight_s : c->backward_s;
+			last_s += c->last_s - (w.maker.splits ? c->backward_s : 0);
+			if (b == 0 || p->blocks->part[b - 1] != part)
+				usual_s += c->least_left_s;
+		}
+		ck_assert_msg(last_s <= x->run[AP_RUN_LAST].span_s * (1 + 1e-12), "part %d: last %.17g, at least %.17g",
+			(int)part, x->run[AP_RUN_LAST].span_s, last_s);
+		ck_assert_msg(usual_s <= x->run[pass].span_s * (1 + 1e-12), "part %d: %.17g, at least %.17g", (int)part,
+			x->run[pass].span_s, usual_s);
+	}
+}
+
 static const struct moved cases[] = {
 	{{"gpt3_1.3b", 8, 8, {.dp = 2, .pp = 4}, NULL, NULL, NULL}, {6, 6, 6, 6}, {3, 9, 7, 5}, 0, 0, 0},
 	{{"gpt3_1.3b", 16, 8, {.dp = 2, .tp = 2, .pp = 4, .sp = true}, NULL, NULL, NULL}, {6, 6, 6, 6},
@@ -182,9 +212,11 @@ START_LOOP_TEST(layers_take_the_same_in_other_stages, AP_COUNT(cases))
 	for (uint32_t k = 0; k < b.blocks->n; k++)
 		ck_assert(other[k].layer < 0 || (other[k].collectives_s > 0) == some);
 	holds(&b, found, !left);
+	bounds(&g.ctx, &b, found);
 	for (uint32_t k = 0; k < b.blocks->n; k++)
 		found[k] = like(&a, one, &b, k);
 	holds(&b, found, !left);
+	bounds(&g.ctx, &b, found);
 	for (uint32_t k = 0; k < a.blocks->n; k++) {
 		if (one[k].layer < 0)
 			continue;
