@@ -40,7 +40,7 @@ struct sharing { /* parameters that first and last stage use */
 	const struct ap_plan *p;
 	const uint32_t *row_of;
 	uint32_t first, last; /* rows */
-	int64_t there, back; /* bytes */
+	int64_t there, back, held; /* bytes */
 	double exchange_s;
 };
 
@@ -99,6 +99,8 @@ static void share(struct sharing *x, struct ap_pricer *pricer)
 			continue;
 		first = first < last ? first : last;
 		x->there += first * ap_dtype_bytes(t->shape.dtype);
+		x->held += first * (ap_dtype_bytes(t->shape.dtype) +
+			(trained ? ap_gradient_held_bytes(t->shape.dtype, step) : 0));
 		if (!trained)
 			continue;
 		x->back += first * ap_dtype_bytes(step->executor == AP_EXECUTOR_GENERIC
@@ -141,6 +143,7 @@ void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uin
 		out->send_s = least_s(staged, sent, false);
 		out->send_back_s = least_s(staged, returned, true);
 		share(&x, ap_pricer_create(ctx->scratch, p->machine, p->step));
+		out->held_bytes = x.held;
 		out->once_s = ap_send_time_s(staged, 0, staged->nstage - 1, (double)x.there);
 		if (x.back > 0)
 			out->once_back_s = ap_send_time_s(staged, staged->nstage - 1, 0, (double)x.back) +

@@ -13,6 +13,8 @@ struct ap_layer_border {
 	double send_s, send_back_s; /* of a micro-batch: results, and gradients */
 	double once_s; /* parameters that are used in front of the layers and behind them, in a step, from
 	                  the first stage to the last */
+	int64_t held_bytes; /* of these, and of the sums of their gradients, all through the step, where they
+	                       are sent to */
 	double once_back_s; /* their gradients, and the exchange that waits for them */
 };
 

@@ -15,6 +15,7 @@
 struct kind { /* all layers in one kind */
 	struct ap_partition_row *row; /* [nlayer + AP_LAYERS_ENDS]; NULL: there is none */
 	int64_t passed_bytes, context_bytes; /* as in struct ap_layer_rows */
+	int64_t shared_bytes; /* of the last stage, of what it receives once a step */
 };
 
 struct making {
@@ -49,6 +50,19 @@ static bool leave_border(const struct making *m, struct kind *k)
 	if (rest > 0)
 		k->context_bytes = (int64_t)fmax(0, (double)k->context_bytes - (double)rest * in_flight);
 	return rest > 0;
+}
+
+/* The last part holds what it shares with the first one, if that is in another stage. */
+static void hold_shared(const struct making *m, struct kind *k)
+{
+	int32_t last = (int32_t)(m->point->pp * m->point->vpp) - 1, stage, segment, first;
+
+	ap_schedule_spot(ap_scheduler_at((size_t)m->point->scheduler), (int32_t)m->point->pp, 0, &first,
+		&segment);
+	ap_schedule_spot(ap_scheduler_at((size_t)m->point->scheduler), (int32_t)m->point->pp, last, &stage,
+		&segment);
+	if (stage != first)
+		k->row[m->nlayer + AP_LAYERS_LAST].weights_bytes += k->shared_bytes;
 }
 
 /* Does something run in front of the layers, and behind them? */
@@ -176,8 +190,8 @@ static enum ap_status take_rows(const struct making *m, const struct ap_layer_ta
 {
 	const char *const *word = ap_decision_kinds(space, point);
 
-	*out = (struct degree){.end = {.name = "", .send_s = INFINITY, .send_back_s = INFINITY},
-		.shared = {INFINITY, INFINITY}};
+	*out = (struct degree){.end = {.name = "", .send_s = INFINITY, .send_back_s = INFINITY,
+		.left_s = INFINITY}, .shared = {INFINITY, INFINITY}};
 	for (int k = 0; k < AP_MIX_KINDS && word[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
 		uint32_t n = out->n;
@@ -193,10 +207,11 @@ static enum ap_status take_rows(const struct making *m, const struct ap_layer_ta
 			continue;
 		out->kind[n] = (struct kind){ap_arena_memdup(m->ctx->arena, made->row,
 			(m->nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
-			made->context_bytes};
+			made->context_bytes, made->border.held_bytes};
 		names[out->n++] = word[k];
 		out->end.send_s = fmin(out->end.send_s, made->border.send_s);
 		out->end.send_back_s = fmin(out->end.send_back_s, made->border.send_back_s);
+		out->end.left_s = fmin(out->end.left_s, made->left_s);
 		out->shared.send_s = fmin(out->shared.send_s, made->border.once_s);
 		out->shared.send_back_s = fmin(out->shared.send_back_s, made->border.once_back_s);
 	}
@@ -243,8 +258,10 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	struct degree d;
 
 	AP_TRY(take_rows(&m, rows, space, point, names, &d));
-	for (uint32_t k = 0; k < d.n; k++)
+	for (uint32_t k = 0; k < d.n; k++) {
 		taken |= leave_border(&m, &d.kind[k]);
+		hold_shared(&m, &d.kind[k]);
+	}
 	*degree = d.end;
 	*out = (struct ap_layer_problem){.p = of_shape(&m, space, limit_bytes, least_context(&d)),
 		.context_bytes = taken ? 0 : least_context(&d)};
@@ -266,7 +283,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 static bool is_no_worse(const struct making *m, const struct degree *a, const struct degree *b)
 {
 	bool is = a->end.devices == b->end.devices && a->n == b->n && a->end.send_s <= b->end.send_s &&
-		a->end.send_back_s <= b->end.send_back_s;
+		a->end.send_back_s <= b->end.send_back_s && a->end.left_s <= b->end.left_s;
 
 	for (uint32_t k = 0; k < b->n && is; k++)
 		for (uint32_t i = 0; i < m->nlayer + AP_LAYERS_ENDS && is; i++)

@@ -228,25 +228,29 @@ static double reducing_s(const struct ap_block_cost *c, bool splits)
  * earliest. What is in front of them comes last, and a pass waits for its reductions.
  */
 static void lay_beside(const struct ap_block_cost *cost, const uint32_t *row_of, uint32_t nblock, bool splits,
-	const double *summed_s, struct ap_partition_row *row, uint32_t nlayer)
+	const double *summed_s, struct ap_partition_row *row, uint32_t nlayer, double *left_s)
 {
 	struct ap_partition_row *last = &row[nlayer + AP_LAYERS_LAST];
-	double blocks_s = 0, collectives_s = 0;
+	double blocks_s = 0, collectives_s = 0, least_s = INFINITY;
 	bool reduces = false;
 
+	*left_s = 0;
 	for (uint32_t b = 0; b < nblock; b++) {
 		reduces = reduces || cost[b].left_s > 0 ||
 			cost[b].last_s < cost[b].backward_s + cost[b].weight_s;
 		blocks_s += reducing_s(&cost[b], splits);
 		collectives_s += cost[b].collectives_s;
+		least_s = row_of[b] < nlayer ? fmin(least_s, cost[b].least_left_s) : least_s;
 	}
 	for (uint32_t b = 0; b < nblock && reduces; b++)
 		row[row_of[b]].beside_s += collectives_s > blocks_s ? cost[b].collectives_s
 			: reducing_s(&cost[b], splits);
-	if (nblock > 0 && row_of[0] == nlayer + AP_LAYERS_FIRST && collectives_s <= blocks_s)
-		row[row_of[0]].beside_s += cost[0].least_left_s;
-	for (uint32_t i = 0; i < nlayer + AP_LAYERS_ENDS && reduces && collectives_s <= blocks_s; i++)
-		row[i].beside_s -= summed_s[i];
+	if (reduces && collectives_s <= blocks_s) {
+		for (uint32_t i = 0; i < nlayer + AP_LAYERS_ENDS; i++)
+			row[i].beside_s -= summed_s[i];
+		row[row_of[0]].beside_s += row_of[0] == nlayer + AP_LAYERS_FIRST ? cost[0].least_left_s : 0;
+		*left_s = least_s < INFINITY ? least_s : 0;
+	}
 	if (reduces)
 		last->beside_s = fmax(last->beside_s, splits ? last->weight_s : last->backward_s);
 }
@@ -355,7 +359,8 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		summed_s[i] = 0;
 	}
 	leave_summed(&in.step, summed_s, e->splitting != NULL, e->row, nrow);
-	lay_beside(cost, row_of, plan.blocks->n, e->splitting != NULL, summed_s, e->row, t->fold->nkept);
+	lay_beside(cost, row_of, plan.blocks->n, e->splitting != NULL, summed_s, e->row, t->fold->nkept,
+		&e->made.left_s);
 	e->made.row = e->row;
 	e->made.passed_bytes = passed_on(ctx, &plan);
 	e->made.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers;

@@ -105,6 +105,8 @@ static void add_part(const struct evening *e, int32_t stage, int32_t segment, co
 		add_layers(e, at, at + share[k], k, s, t);
 	if (q + 1 == e->npart)
 		add_layers(e, at, e->nlayer, 0, s, t);
+	if (q > 0 && e->first[q + 1] > e->first[q])
+		t[AP_TIME_BESIDE] += e->p->degree[0].left_s;
 	s->time_s += t[AP_TIME_FORWARD] + t[AP_TIME_BACKWARD] + t[AP_TIME_WEIGHT];
 	if (e->p->objective == AP_OBJECTIVE_STEP)
 		s->time_s += fmax(0, t[AP_TIME_BESIDE] - t[e->p->scheduler->splits ? AP_TIME_WEIGHT
@@ -421,7 +423,8 @@ static double pick_tick_s(const struct evening *e)
 	int exponent;
 
 	most = p->shared.send_s + p->shared.send_back_s +
-		m * e->npart * (ap_partition_send_s(p, 0, 0) + ap_partition_send_back_s(p, 0, 0));
+		m * e->npart * (ap_partition_send_s(p, 0, 0) + ap_partition_send_back_s(p, 0, 0) +
+			p->degree[0].left_s);
 	for (int64_t i = 0; i < e->nlayer; i++) {
 		double longest = 0;
 

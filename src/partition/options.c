@@ -105,7 +105,7 @@ static void lay_out(struct ap_options *c)
 static double most_s(const struct ap_options *c)
 {
 	const struct ap_partition *p = c->p;
-	double sum = 0, send = 0, back = 0;
+	double sum = 0, send = 0, back = 0, left = 0;
 
 	for (uint32_t r = 0; r < p->nrun; r++) {
 		double most = 0;
@@ -122,10 +122,11 @@ static double most_s(const struct ap_options *c)
 		sum += most * (double)p->run[r].count;
 	}
 	for (uint32_t d = 0; d < p->ndegree; d++) {
+		left = fmax(left, p->degree[d].left_s);
 		send = fmax(send, fmax(p->degree[d].send_s, p->degree[d].receive_s));
 		back = fmax(back, fmax(p->degree[d].send_back_s, p->degree[d].receive_back_s));
 	}
-	return sum + (send + back) * (double)p->nmicro * c->npart + p->shared.send_s + p->shared.send_back_s;
+	return sum + (send + back + left) * (double)p->nmicro * c->npart + p->shared.send_s + p->shared.send_back_s;
 }
 
 static int64_t in_ticks(double s, double tick_s, bool *exact)
@@ -156,6 +157,7 @@ static void make_ticks(struct ap_options *c)
 				ticks[i].t[k] = in_ticks(row_s(p, r, k), c->tick_s, &exact);
 		}
 	for (uint32_t d = 0; d < p->ndegree; d++) {
+		in_ticks(p->degree[d].left_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].send_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].receive_s, c->tick_s, &exact);
@@ -165,7 +167,7 @@ static void make_ticks(struct ap_options *c)
 	in_ticks(p->shared.send_back_s, c->tick_s, &exact);
 	c->ticks = ticks;
 	c->error_s = exact ? 0 : ((double)c->nlayer * (3 * (double)p->nmicro + 2) +
-		4 * (double)c->npart * (double)p->nmicro + 2) * c->tick_s / 2;
+		5 * (double)c->npart * (double)p->nmicro + 2) * c->tick_s / 2;
 }
 
 static const struct ap_ticks *ticks_of(const struct ap_options *c, uint32_t cls, uint32_t degree,
@@ -358,6 +360,20 @@ struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options 
 	return r;
 }
 
+static int64_t body_between(const struct ap_options *c, int64_t from, int64_t to)
+{
+	int64_t a = from > c->nfirst ? from : c->nfirst, end = c->nfirst + c->nbody, b = to < end ? to : end;
+
+	return b > a ? b - a : 0;
+}
+
+int64_t ap_options_left(const struct ap_options *c, int32_t q, uint32_t degree)
+{
+	bool exact = true;
+
+	return q > 0 ? in_ticks(c->p->degree[degree].left_s, c->tick_s, &exact) : 0;
+}
+
 bool ap_options_layer(const struct ap_options *c, uint32_t cls, uint32_t degree, uint32_t kind,
 	struct ap_part_choice *out)
 {
@@ -384,6 +400,7 @@ struct ap_ticks ap_options_floor(const struct ap_options *c, int32_t q, uint32_t
 	span(c, q, a, b, &from, &to);
 	for (int k = 0; k < AP_TIMES; k++)
 		out.t[k] = sum[to].t[k] - sum[from].t[k];
+	out.t[AP_TIME_BESIDE] += body_between(c, from, to) > 0 ? ap_options_left(c, q, degree) : 0;
 	return out;
 }
 
@@ -682,13 +699,6 @@ static struct chain *chain_of(struct ap_options *c, uint32_t degree, int64_t fro
 	return &c->chains.v[id];
 }
 
-static int64_t body_between(const struct ap_options *c, int64_t from, int64_t to)
-{
-	int64_t a = from > c->nfirst ? from : c->nfirst, end = c->nfirst + c->nbody, b = to < end ? to : end;
-
-	return b > a ? b - a : 0;
-}
-
 static const struct ap_part_choices *made_of(struct ap_options *c, uint32_t degree, int64_t from, int64_t to)
 {
 	struct chain *x;
@@ -813,9 +823,9 @@ static bool may_fit(struct ap_options *c, int32_t q, int64_t from, int64_t to)
 	return bytes_with(beside_of(c, q), &lean) <= capacity_of(c, q);
 }
 
-/* Those that fit, without what others are as good as: which kinds later layers may take does not matter any
+/* Those that fit, with what is left behind each, without what others are as good as: which kinds later layers may take does not matter any
  * more, nor do, with one segment, bytes. */
-static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_choices *all,
+static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_choices *all, int64_t left,
 	struct ap_part_choices *out)
 {
 	struct ap_mark mark = ap_arena_mark(c->ctx->scratch);
@@ -829,6 +839,8 @@ static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_c
 		if (bytes_with(beside, &all->v[i]) <= capacity)
 			v[n++] = all->v[i];
 	n = keep_best(c, v, n, c->pipe.nsegment == 1 ? 0 : BYTES, &cut);
+	for (size_t i = 0; i < n; i++)
+		v[i].time.t[AP_TIME_BESIDE] += left;
 	*out = (struct ap_part_choices){(uint32_t)n, ap_arena_memdup(c->ctx->arena, v, n * sizeof *v),
 		cut || all->cut};
 	ap_arena_release(c->ctx->scratch, mark);
@@ -847,7 +859,8 @@ const struct ap_part_choices *ap_options_of(struct ap_options *c, int32_t q, uin
 		struct ap_part_choices x = {0};
 
 		if (may_fit(c, q, key[0], key[1]))
-			take_fitting(c, q, made_of(c, degree, key[0], key[1]), &x);
+			take_fitting(c, q, made_of(c, degree, key[0], key[1]),
+				body_between(c, key[0], key[1]) > 0 ? ap_options_left(c, q, degree) : 0, &x);
 		AP_PUSH(c->ctx->arena, c->ranges, x);
 	}
 	return &c->ranges.v[id];

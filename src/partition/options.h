@@ -52,6 +52,9 @@ bool ap_options_sends(const struct ap_options *c, uint32_t from, uint32_t to, in
 /* A replay of the problem's schedule, with what its parts share, in the arena of ctx. */
 struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options *c);
 
+/* Ticks added to AP_TIME_BESIDE of part q, if it has layers of the body. */
+int64_t ap_options_left(const struct ap_options *c, int32_t q, uint32_t degree);
+
 /* One layer of a class: times and bytes into *out. Returns false if it does not run like this. */
 bool ap_options_layer(const struct ap_options *c, uint32_t cls, uint32_t degree, uint32_t kind,
 	struct ap_part_choice *out);

@@ -312,6 +312,8 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 		l->weights += r->weights_bytes;
 		l->temporary = r->temporary_bytes > l->temporary ? r->temporary_bytes : l->temporary;
 	}
+	if (q > 0 && j->plan->first[q + 1] > j->plan->first[q])
+		l->beside_s += j->p->degree[own].left_s;
 	l->busy_s = l->time.forward_s + l->time.backward_s + l->time.weight_s;
 	last_s = j->p->scheduler->splits ? &l->time.weight_s : &l->time.backward_s;
 	l->time.last_backward_s = *last_s + l->slowed_s;

@@ -59,6 +59,7 @@ struct ap_partition_degree {
 	const char *name;
 	double send_s, send_back_s; /* of results, and of gradients, by a part of this degree */
 	double receive_s, receive_back_s; /* and to it: what is sent takes as long as the slower end */
+	double left_s; /* added to beside_s of each part but the first one, if it has a layer of the body */
 	int64_t devices; /* of a stage of this degree, at least 1 where stages share devices */
 };
 

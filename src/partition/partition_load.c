@@ -191,7 +191,7 @@ static enum ap_status read_devices(struct loader *l, const struct ap_jv *v, stru
 static enum ap_status read_degrees(struct loader *l)
 {
 	static const char *const known[] = {"name", "send_s", "send_back_s", "receive_s", "receive_back_s",
-		"devices", NULL};
+		"left_s", "devices", NULL};
 	struct ap_partition_degree *d;
 	const struct ap_jv *list;
 
@@ -218,6 +218,7 @@ static enum ap_status read_degrees(struct loader *l)
 		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "receive_s", 0, MAX_S, &d->receive_s));
 		d->receive_back_s = d->receive_s;
 		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "receive_back_s", 0, MAX_S, &d->receive_back_s));
+		AP_TRY(ap_json_opt_num(l->ctx, l->doc, v, "left_s", 0, MAX_S, &d->left_s));
 		AP_TRY(read_devices(l, v, d));
 	}
 	return AP_OK;

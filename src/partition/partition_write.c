@@ -112,6 +112,8 @@ void ap_partition_write_json(const struct ap_partition *p, ap_write_fn *write, v
 		ap_jw_knum(&w, "send_back_s", p->degree[d].send_back_s);
 		ap_jw_knum(&w, "receive_s", p->degree[d].receive_s);
 		ap_jw_knum(&w, "receive_back_s", p->degree[d].receive_back_s);
+		if (p->degree[d].left_s > 0)
+			ap_jw_knum(&w, "left_s", p->degree[d].left_s);
 		if (p->devices > 0)
 			ap_jw_kint(&w, "devices", p->degree[d].devices);
 		ap_jw_end(&w);

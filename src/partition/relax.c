@@ -418,6 +418,20 @@ static void list_by_stages(struct program *x)
 	x->stage_from[0] = 0;
 }
 
+/* Ticks that are left behind part q beside its layers, which it may have none of. */
+static int64_t least_left(const struct ap_relax *r, int32_t q)
+{
+	int64_t least = INT64_MAX;
+	bool exact;
+
+	for (uint32_t d = r->from; d < r->to; d++) {
+		int64_t own = ap_options_left(r->c, q, d);
+
+		least = own < least ? own : least;
+	}
+	return part_count(r, q, &exact) > 0 && least < INT64_MAX ? least : 0;
+}
+
 /* Columns, and what needs none: layers whose part is known. Returns false if there are too many. */
 static bool lay_out(struct program *x)
 {
@@ -430,6 +444,8 @@ static bool lay_out(struct program *x)
 	for (size_t i = 0; i < r->bucket.n; i++)
 		body += !r->bucket.v[i].is_end;
 	x->base = AP_NEW_N(arena, struct base, r->npart);
+	for (int32_t q = 0; q < r->npart; q++)
+		x->base[q].sum.time.t[AP_TIME_BESIDE] = least_left(r, q);
 	for (uint32_t i = 0; i < r->bucket.n && x->col.n <= MOST_COLUMNS; i++)
 		lay_bucket(x, &r->bucket.v[i], body == 1, way);
 	ap_arena_release(r->ctx->scratch, mark);

@@ -123,6 +123,8 @@ static void add_up(struct trying *t)
 			add_layer(t, &t->part[q], i, is_body ? k : 0);
 		}
 		t->time[q] = t->part[q].time;
+		if (t->first[q + 1] > t->first[q])
+			t->time[q].t[AP_TIME_BESIDE] += ap_options_left(t->c, q, t->degree);
 	}
 }
 

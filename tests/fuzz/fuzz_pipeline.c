@@ -12,7 +12,7 @@ static const char *word(size_t i)
 	static const char *const words[] = {"schema", "objective", "stages", "segments", "micro_batches", "scheduler",
 		"capacity_bytes", "fixed_bytes", "degrees", "kinds", "classes", "layers", "rules", "rows", "count", "at",
 		"counts", "least_layers", "degree_by_stage", "uniform", "list", "equal", "interleaved", "gpipe",
-		"zero_bubble_v", "weight_s", "late_bytes", "largest_stage", "beside_s", "exchange_s", "slowed_s", "shared",
+		"zero_bubble_v", "weight_s", "late_bytes", "largest_stage", "beside_s", "left_s", "exchange_s", "slowed_s", "shared",
 		"send_back_s", "least_at_ends", "devices", "receive_s"};
 
 	return i < AP_COUNT(words) ? words[i] : NULL;

@@ -191,6 +191,8 @@ static void pick_streams(struct pipeline *x, uint64_t own)
 	for (uint32_t c = 0; c < x->p.nclass && random_below(&seed, 2); c++)
 		for (uint32_t i = 0; i < x->p.ndegree * x->p.nkind; i++)
 			x->row[c][i].slowed_s = some_seconds(x, &seed);
+	for (uint32_t d = 0; d < x->p.ndegree && own % 3 == 0; d++)
+		x->degree[d].left_s = (double)(own % 5) * some_seconds(x, &seed);
 	if (random_below(&seed, 2))
 		x->p.shared = (struct ap_partition_shared){some_seconds(x, &seed) * 3,
 			random_below(&seed, 3) ? some_seconds(x, &seed) * 3 : 0};

@@ -164,6 +164,35 @@ START_TEST(what_runs_beside_makes_passes_longer)
 END_TEST
 
 /*
+ * Two stages of a layer each, two micro-batches: 1 and 2 forward and back. What is left behind the second stage's
+ * pass, 0.5, makes its first one longer, not its last; the first stage's passes are none of it, nor is a second
+ * stage without a layer.
+ */
+START_TEST(what_is_left_makes_passes_longer)
+{
+	const struct ap_partition_row row = {.forward_s = 1, .backward_s = 2, .beside_s = 2};
+	const struct ap_partition_class cls = {"block", &row};
+	static const struct ap_partition_run two = {0, 2, AP_AT_BODY}, one = {0, 1, AP_AT_BODY};
+	static const struct ap_partition_degree left = {.name = "", .left_s = 0.5};
+	struct ap_partition p = problem("1f1b", 2, 1, 2, &cls, &two, 1);
+	const struct ap_partition_budget budget = {0};
+	struct ap_ctx ctx = ctx_create(true);
+	struct ap_partition_choice c;
+
+	p.degree = &left;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 10 - 0.5);
+	ck_assert_double_eq(c.worth.stage[1].busy_s, 3);
+	ck_assert_double_le(ap_partition_bound(&ctx, &p), c.cost);
+	p.run = &one;
+	p.least_at_ends = 0;
+	ap_partition_solve(&ctx, &p, &budget, &c);
+	ck_assert_double_eq(c.cost, 6);
+	ctx_destroy(&ctx);
+}
+END_TEST
+
+/*
  * Two stages of a layer each, two micro-batches: 1 and 2 forward and back. The last backward passes take 0.5 more:
  * the second stage ends at 1 + 1 + 2 + 1 + 2.5, the first one behind it, with 2.5 of its own.
  */
