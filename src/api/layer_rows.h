@@ -5,7 +5,7 @@
  * (plan/block_costs.h) of a plan in which the network runs in one stage, on the devices of a stage of the
  * point. What adds to a step or to memory beside that is left out, so that rows bound plans from below,
  * such as tensors that parts share; gradients are exchanged as if buckets were as large as can be, and slow
- * the kernels of their own layer alone.
+ * the kernels of their own layer alone, as little as in any way of falling into buckets.
  *
  * Neither segments nor the schedule change rows, but for passes for weights of their own, nor which kinds may
  * be mixed: a table makes those of all points that differ in nothing else once.

@@ -16,6 +16,7 @@ struct moved {
 	unsigned recompute;
 	int64_t unit;
 	int level; /* of the optimizer; 0: whole */
+	int64_t bucket_bytes; /* 0: the usual ones */
 };
 
 static void open_cut(const struct moved *m, const int64_t *layers, struct fixture *f, struct ap_plan *p)
@@ -34,6 +35,8 @@ static void open_cut(const struct moved *m, const int64_t *layers, struct fixtur
 	f->step.recompute_whole = m->unit > 0;
 	f->step.optimizer_sharding = m->level > 0;
 	f->step.optimizer_level = m->level > 0 ? m->level : 1;
+	if (m->bucket_bytes > 0)
+		f->step.allreduce.bytes = f->step.reducescatter.bytes = m->bucket_bytes;
 	fixture_impose(f);
 	f->graph = ap_hybrid_deal(&f->ctx, f->graph, f->machine->ndev, &f->step, &h, &why);
 	ck_assert_msg(f->graph != NULL, "%s", why);
@@ -212,11 +215,9 @@ START_LOOP_TEST(layers_take_the_same_in_other_stages, AP_COUNT(cases))
 	for (uint32_t k = 0; k < b.blocks->n; k++)
 		ck_assert(other[k].layer < 0 || (other[k].collectives_s > 0) == some);
 	holds(&b, found, !left);
-	bounds(&g.ctx, &b, found);
 	for (uint32_t k = 0; k < b.blocks->n; k++)
 		found[k] = like(&a, one, &b, k);
 	holds(&b, found, !left);
-	bounds(&g.ctx, &b, found);
 	for (uint32_t k = 0; k < a.blocks->n; k++) {
 		if (one[k].layer < 0)
 			continue;
@@ -232,6 +233,43 @@ START_LOOP_TEST(layers_take_the_same_in_other_stages, AP_COUNT(cases))
 	ck_assert_uint_eq(nlayer, a.blocks->nlayer);
 	fixture_close(&g);
 	fixture_close(&f);
+}
+END_TEST
+
+/* Of buckets from a small part of a layer to several layers; those of about a layer slow the fewest kernels for
+ * certain. */
+START_LOOP_TEST(passes_take_no_less_in_other_stages, AP_COUNT(cases))
+{
+	static const int64_t sizes[] = {1, 3000000, 10000000, 26000000, 60000000, 150000000, 1000000000};
+	struct moved m = cases[_i];
+	double most_s = 0, least_s = INFINITY;
+
+	for (size_t i = 0; i < AP_COUNT(sizes); i++) {
+		const struct ap_block_cost *one, *other, **found;
+		struct fixture f, g;
+		struct ap_plan a, b;
+		double slowed_s = 0;
+
+		m.bucket_bytes = sizes[i];
+		open_cut(&m, m.one, &f, &a);
+		open_cut(&m, m.other, &g, &b);
+		one = ap_block_costs_make(&f.ctx, &a);
+		other = ap_block_costs_make(&g.ctx, &b);
+		found = AP_NEW_N(g.ctx.arena, const struct ap_block_cost *, b.blocks->n);
+		for (uint32_t k = 0; k < b.blocks->n; k++) {
+			found[k] = &other[k];
+			slowed_s += other[k].last_s - other[k].backward_s - other[k].weight_s;
+		}
+		bounds(&g.ctx, &b, found);
+		for (uint32_t k = 0; k < b.blocks->n; k++)
+			found[k] = like(&a, one, &b, k);
+		bounds(&g.ctx, &b, found);
+		most_s = fmax(most_s, slowed_s);
+		least_s = fmin(least_s, slowed_s);
+		fixture_close(&g);
+		fixture_close(&f);
+	}
+	ck_assert(most_s > least_s || m.of.hybrid.dp <= 1 || m.of.scheduler);
 }
 END_TEST
 
