@@ -41,7 +41,7 @@ struct sharing { /* parameters that first and last stage use */
 	const uint32_t *row_of;
 	uint32_t first, last; /* rows */
 	int64_t there, back, held; /* bytes */
-	double exchange_s;
+	double exchange_s, summed_s; /* of gradients, in the first row and in the last one */
 };
 
 /* Elements of a tensor as the users in a row deal it, the least of them; 0: there are none. */
@@ -81,6 +81,34 @@ static double exchange_s(const struct sharing *x, struct ap_pricer *pricer, cons
 	return sum;
 }
 
+/* What the gradients of the uses in the last row take to be summed there, as they are where the first row is in
+ * another stage (cost/comms.h). */
+static double summed_s(const struct sharing *x, struct ap_pricer *pricer, const struct ap_tensor *t)
+{
+	const struct ap_plan *p = x->p;
+	double sum = 0;
+
+	for (uint32_t u = 0; u < t->nuse && p->step->executor == AP_EXECUTOR_GENERIC &&
+		!p->step->exchange_behind; u++) {
+		const struct ap_use *use = &t->use[u];
+		const struct ap_operand *o = &p->graph->node[use->node].bound.in[use->operand];
+		const struct ap_placement *place = &p->op[use->node].place;
+		struct ap_comm c = {.phase = AP_PHASE_GRADIENT, .kind = AP_COLL_ALLREDUCE,
+			.operand = (int)use->operand, .result = -1, .reduce = AP_REDUCE_SUM};
+		uint32_t cut = 0;
+
+		if (x->row_of[p->blocks->of[use->node]] != x->last || !p->task[use->node].in[use->operand].grad)
+			continue;
+		for (int f = 0; f < place->bound->nfactor; f++)
+			cut |= place->count[f] > 1 ? 1u << f : 0;
+		ap_placement_axes(place, cut & ~o->factors, false, &c.axes);
+		c.bytes = ap_local_elements(o, 0, place, p->step) *
+			ap_dtype_bytes(ap_gradient_wire(t->shape.dtype, p->step));
+		sum += c.axes.n > 0 ? ap_comm_time_s(pricer, &c, NULL) : 0;
+	}
+	return sum;
+}
+
 static void share(struct sharing *x, struct ap_pricer *pricer)
 {
 	const struct ap_graph *g = x->p->graph;
@@ -106,6 +134,7 @@ static void share(struct sharing *x, struct ap_pricer *pricer)
 		x->back += first * ap_dtype_bytes(step->executor == AP_EXECUTOR_GENERIC
 			? ap_gradient_wire(t->shape.dtype, step) : t->shape.dtype);
 		x->exchange_s += exchange_s(x, pricer, t);
+		x->summed_s += summed_s(x, pricer, t);
 	}
 }
 
@@ -144,6 +173,7 @@ void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uin
 		out->send_back_s = least_s(staged, returned, true);
 		share(&x, ap_pricer_create(ctx->scratch, p->machine, p->step));
 		out->held_bytes = x.held;
+		out->summed_s = x.summed_s;
 		out->once_s = ap_send_time_s(staged, 0, staged->nstage - 1, (double)x.there);
 		if (x.back > 0)
 			out->once_back_s = ap_send_time_s(staged, staged->nstage - 1, 0, (double)x.back) +

@@ -15,6 +15,7 @@ struct ap_layer_border {
 	                  the first stage to the last */
 	int64_t held_bytes; /* of these, and of the sums of their gradients, all through the step, where they
 	                       are sent to */
+	double summed_s; /* exchange of these gradients where they are sent from, before they are */
 	double once_back_s; /* their gradients, and the exchange that waits for them */
 };
 

@@ -15,7 +15,8 @@
 struct kind { /* all layers in one kind */
 	struct ap_partition_row *row; /* [nlayer + AP_LAYERS_ENDS]; NULL: there is none */
 	int64_t passed_bytes, context_bytes; /* as in struct ap_layer_rows */
-	int64_t shared_bytes; /* of the last stage, of what it receives once a step */
+	int64_t shared_bytes; /* of the last stage, of what it receives once a step; to sum its gradients: */
+	double summed_s;
 };
 
 struct making {
@@ -52,7 +53,7 @@ static bool leave_border(const struct making *m, struct kind *k)
 	return rest > 0;
 }
 
-/* The last part holds what it shares with the first one, if that is in another stage. */
+/* The last part holds what it shares with the first one, and sums its gradients, if that is in another stage. */
 static void hold_shared(const struct making *m, struct kind *k)
 {
 	int32_t last = (int32_t)(m->point->pp * m->point->vpp) - 1, stage, segment, first;
@@ -61,8 +62,10 @@ static void hold_shared(const struct making *m, struct kind *k)
 		&segment);
 	ap_schedule_spot(ap_scheduler_at((size_t)m->point->scheduler), (int32_t)m->point->pp, last, &stage,
 		&segment);
-	if (stage != first)
-		k->row[m->nlayer + AP_LAYERS_LAST].weights_bytes += k->shared_bytes;
+	if (stage == first)
+		return;
+	k->row[m->nlayer + AP_LAYERS_LAST].weights_bytes += k->shared_bytes;
+	k->row[m->nlayer + AP_LAYERS_LAST].exchange_s += k->summed_s;
 }
 
 /* Does something run in front of the layers, and behind them? */
@@ -207,7 +210,8 @@ static enum ap_status take_rows(const struct making *m, const struct ap_layer_ta
 			continue;
 		out->kind[n] = (struct kind){ap_arena_memdup(m->ctx->arena, made->row,
 			(m->nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
-			made->context_bytes, made->border.held_bytes};
+			made->context_bytes, made->border.held_bytes,
+			made->border.summed_s};
 		names[out->n++] = word[k];
 		out->end.send_s = fmin(out->end.send_s, made->border.send_s);
 		out->end.send_back_s = fmin(out->end.send_back_s, made->border.send_back_s);
