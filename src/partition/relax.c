@@ -46,6 +46,7 @@
 #define AT_ONCE 8 /* rows that are added of those that wait */
 #define MOST_PIVOTS 1000
 #define MOST_SOLVES 60
+#define DRIFTED 1e-5 /* of a bound, by which a program with more rows says less: pivots have lost digits */
 
 struct bucket { /* layers that are alike, and the parts that they can be in */
 	uint32_t cls;
@@ -1292,11 +1293,42 @@ static enum ap_simplex_end run_simplex(struct program *x)
 	return ap_simplex_solve_to(x->lp, &pivots, INFINITY, &r->work);
 }
 
+static void add_groups(struct program *x)
+{
+	struct ap_relax *r = x->r;
+
+	for (uint32_t g = 0; g < x->group.n; g++) {
+		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+		double *a = AP_NEW_N(r->ctx->scratch, double, x->col.n + 1);
+
+		for (size_t j = 0; j < x->col.n; j++)
+			a[j] = x->col.v[j].group == g;
+		if (!x->group.v[g].is_switch)
+			x->nid = ap_simplex_add(x->lp, a, 0, (double)x->group.v[g].count) + 1;
+		ap_arena_release(r->ctx->scratch, mark);
+	}
+}
+
+/* Begins a program anew: of its rows few matter, and pivots may have led nowhere. */
+static void begin_anew(struct program *x, size_t known, size_t nfork)
+{
+	ap_simplex_clear(x->lp);
+	x->nid = 0;
+	for (size_t i = 0; i < x->row.n; i++)
+		x->row.v[i].id = WAITING;
+	admit(x, &x->row.v[0]); /* it bounds z */
+	add_groups(x);
+	for (size_t i = known; i < known + nfork; i++)
+		admit(x, &x->row.v[i]);
+}
+
 /* Solves with all limits that matter. Returns false if the program failed, with a bound of INFINITY if there
  * is no plan, or if enough is proven. */
 static bool solve(struct program *x)
 {
 	struct ap_relax *r = x->r;
+	double most = 0;
+	bool anew = false;
 
 	for (int i = 0; i < MOST_SOLVES; i++) {
 		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
@@ -1327,26 +1359,15 @@ static bool solve(struct program *x)
 				: add_lean_rows(x, x->x);
 		}
 		ap_arena_release(r->ctx->scratch, mark);
-		if (n == 0)
+		most = fmax(most, bound);
+		if (end == AP_SIMPLEX_SOLVED && !anew && x->watched == 0 && bound < most * (1 - DRIFTED)) {
+			begin_anew(x, x->row.n, 0); /* more rows cannot come to less */
+			anew = true;
+		} else if (n == 0) {
 			return end == AP_SIMPLEX_SOLVED;
+		}
 	}
 	return true;
-}
-
-static void add_groups(struct program *x)
-{
-	struct ap_relax *r = x->r;
-
-	for (uint32_t g = 0; g < x->group.n; g++) {
-		struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
-		double *a = AP_NEW_N(r->ctx->scratch, double, x->col.n + 1);
-
-		for (size_t j = 0; j < x->col.n; j++)
-			a[j] = x->col.v[j].group == g;
-		if (!x->group.v[g].is_switch)
-			x->nid = ap_simplex_add(x->lp, a, 0, (double)x->group.v[g].count) + 1;
-		ap_arena_release(r->ctx->scratch, mark);
-	}
 }
 
 static void begin(struct program *x)
@@ -1710,19 +1731,6 @@ static void begin_node(const struct tree *t, struct ap_simplex *lp, const struct
 		out->row.v[i].id = i < node->nrow ? node->id[i] : WAITING;
 	for (uint32_t i = 0; i < node->nfork; i++)
 		out->row.v[out->row.n++] = node->forks[i];
-}
-
-/* Begins a program anew: of its rows few matter, and pivots may have led nowhere. */
-static void begin_anew(struct program *x, size_t known, size_t nfork)
-{
-	ap_simplex_clear(x->lp);
-	x->nid = 0;
-	for (size_t i = 0; i < x->row.n; i++)
-		x->row.v[i].id = WAITING;
-	admit(x, &x->row.v[0]); /* it bounds z */
-	add_groups(x);
-	for (size_t i = known; i < known + nfork; i++)
-		admit(x, &x->row.v[i]);
 }
 
 /* Rows that a node has found are for all, and its program is kept. */
