@@ -2,8 +2,10 @@
 #include "cost/chain.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/vec.h"
 #include "hw/chip.h"
 #include "rule/attend.h"
@@ -171,4 +173,86 @@ enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, a
 		if (chains >> links[i].chain & 1 && links[i].from & role_from && links[i].to & role)
 			return links[i].from == ORDER ? AP_CHAIN_STRIDED : AP_CHAIN_JOINED;
 	return AP_CHAIN_NONE;
+}
+
+/* A product of an activation and a weight. */
+struct product {
+	ap_id node, read; /* read: the tensor, behind views */
+	const char *cell;
+	size_t len; /* of the part of the layer that it is in: its cell's name but for the last word */
+};
+
+static int order_products(const void *a, const void *b)
+{
+	const struct product *x = a, *y = b;
+	int c;
+
+	if (x->read != y->read)
+		return x->read < y->read ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	c = strncmp(x->cell, y->cell, x->len);
+	return c ? c : x->node < y->node ? -1 : x->node > y->node;
+}
+
+static bool is_one_product(const struct ap_graph *g, const struct product *x, const struct product *y)
+{
+	const struct ap_node *a = &g->node[x->node], *b = &g->node[y->node];
+
+	return x->read == y->read && x->len == y->len && strncmp(x->cell, y->cell, x->len) == 0 &&
+		a->stage == b->stage && a->segment == b->segment && a->once == b->once &&
+		a->bound.row == b->bound.row;
+}
+
+static bool has_norm(const struct ap_graph *g, const struct ap_tensor *t)
+{
+	for (uint32_t u = 0; u < t->nuse; u++)
+		if (roles_of(&g->node[t->use[u].node]) & NORM)
+			return true;
+	return false;
+}
+
+static ap_id shown(const struct ap_graph *g, ap_id tensor)
+{
+	for (ap_id node = g->tensor[tensor].producer; node != AP_NONE &&
+		ap_op_is_view(g->node[node].bound.row); node = g->tensor[tensor].producer)
+		tensor = g->node[node].in[0];
+	return tensor;
+}
+
+static double elements(const struct ap_operand *o)
+{
+	double n = 1;
+
+	for (int d = 0; d < o->rank; d++)
+		n *= (double)o->size[d];
+	return n;
+}
+
+const double *ap_chain_products(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	double *part = AP_NEW_N(ctx->scratch, double, g->nnode);
+	struct product *v = AP_NEW_N(ctx->scratch, struct product, g->nnode);
+	size_t n = 0, last;
+
+	for (ap_id i = 0; i < g->nnode; i++) {
+		const struct ap_node *node = &g->node[i];
+		const char *dot = strrchr(node->cell, '.');
+
+		if (!ap_op_is_product(node->bound.row) || node->bound.nin != 2 || node->measured || !dot ||
+			g->tensor[node->in[1]].kind != AP_TENSOR_PARAM ||
+			g->tensor[node->in[0]].kind != AP_TENSOR_ACT || has_norm(g, &g->tensor[node->out[0]]))
+			continue;
+		v[n++] = (struct product){i, shown(g, node->in[0]), node->cell, (size_t)(dot - node->cell)};
+	}
+	qsort(v, n, sizeof *v, order_products);
+	for (size_t first = 0; first < n; first = last) {
+		double all = 0;
+
+		for (last = first; last < n && is_one_product(g, &v[first], &v[last]); last++)
+			all += elements(&g->node[v[last].node].bound.in[1]);
+		for (size_t i = first; last - first > 1 && i < last; i++)
+			part[v[i].node] = elements(&g->node[v[i].node].bound.in[1]) / all;
+	}
+	return part;
 }

@@ -38,6 +38,11 @@ static void add_constant(struct ap_kernel_parts *x, const double *field)
 	x->constant[n] = field;
 }
 
+static double part_of(const struct ap_kernel *k)
+{
+	return k->part > 0 ? k->part : 1;
+}
+
 /* Sets what is computed and at which rate. */
 static void set_compute(const struct ap_chip *chip, const struct ap_kernel *k, struct ap_kernel_parts *x)
 {
@@ -49,11 +54,12 @@ static void set_compute(const struct ap_chip *chip, const struct ap_kernel *k, s
 	const double *shares = ap_dtype_is_float8(k->dtype) ? &chip->matmul_float8_efficiency
 		: &chip->matmul_efficiency;
 	double efficiency = k->efficiency > 0 ? k->efficiency : *shares;
+	double hn = half[1] * (k->along_k ? 1 : part_of(k)), hk = half[2] * (k->along_k ? part_of(k) : 1);
 
 	if (k->unit == AP_OP_MEMORY)
 		return;
 	if (k->gemm && k->unaligned) {
-		x->flops = 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * k->k;
+		x->flops = 2 * k->b * (k->m + half[0]) * (k->n + hn) * k->k;
 		x->flops_per_s = chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32] * chip->vector_efficiency;
 		add_constant(x, &chip->peak_flops[AP_UNIT_VECTOR][AP_FLOAT32]);
 		add_constant(x, &chip->vector_efficiency);
@@ -63,8 +69,7 @@ static void set_compute(const struct ap_chip *chip, const struct ap_kernel *k, s
 	}
 	add_constant(x, peak);
 	if (k->gemm) {
-		x->flops = 2 * k->b * (k->m + half[0]) * (k->n + half[1]) * (k->k + half[2]) *
-			fmax(1, k->slowdown);
+		x->flops = 2 * k->b * (k->m + half[0]) * (k->n + hn) * (k->k + hk) * fmax(1, k->slowdown);
 		x->flops_per_s = *peak * efficiency * chip->sustained;
 		if (halves)
 			add_constant(x, chip->matmul_half);
@@ -93,8 +98,8 @@ void ap_kernel_parts(const struct ap_chip *chip, const struct ap_kernel *k, stru
 	x->by = memory_s > compute_s ? AP_KERNEL_BY_MEMORY : AP_KERNEL_BY_COMPUTE;
 	x->s = fmax(compute_s, memory_s);
 	if (!k->joined) {
-		x->launch_s = fmax(1, k->starts) * k->launch_s;
-		x->fixed_s = fmax(1, k->starts) * chip->fixed_s[unit_of(k->unit)];
+		x->launch_s = fmax(1, k->starts) * part_of(k) * k->launch_s;
+		x->fixed_s = fmax(1, k->starts) * part_of(k) * chip->fixed_s[unit_of(k->unit)];
 		x->s += x->fixed_s;
 		x->by = x->launch_s > x->s ? AP_KERNEL_BY_LAUNCH : x->by;
 		add_constant(x, &chip->fixed_s[unit_of(k->unit)]);

@@ -11,7 +11,8 @@
  * vector unit, such as a V100's float32, runs there in small tiles, without these extents. Products of a
  * batch with rows that the matrix unit cannot load run on the vector unit in float32, in its tiles of m and
  * n, whose edges are filled in vain, but without its pipeline along k. What another kernel starts has no
- * fixed cost. A product of experts is a kernel for each. The host starts a kernel every launch_s: it runs
+ * fixed cost. A product of experts is a kernel for each. Of a product that several operators are, side by
+ * side along n, each pays its share of the fixed cost and of hn. The host starts a kernel every launch_s: it runs
  * ahead of the device where kernels take longer (plan/pass.h); one by itself takes the longer of both.
  */
 #ifndef AP_COST_KERNEL_H
@@ -27,6 +28,8 @@ struct ap_kernel {
 	double bytes; /* read and written */
 	bool gemm; /* a product of matrices of shape b, m, n, k */
 	double b, m, n, k;
+	double part; /* of a product that several operators are, this one's share; 0: it is one by itself */
+	bool along_k; /* they lie side by side along k, not n */
 	bool unaligned; /* rows that the matrix unit cannot load: on the vector unit, in float32 */
 	double efficiency; /* share of the peak, where the kernel has one of its own; 0: the unit's */
 	double slowdown; /* of a product by what runs beside it; 0: none */

@@ -315,6 +315,7 @@ static struct ap_kernel kernel_of(const struct ap_opcost *x)
 		uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
 
 		k.gemm = true;
+		k.part = x->t->part;
 		k.b = extent_of(x, a & w & o);
 		k.starts = x->t->in[1].kind == AP_TENSOR_PARAM ? k.b : 1;
 		k.m = extent_of(x, a & o & ~w) * x->c->load;
@@ -363,6 +364,13 @@ static double passes_of(const struct ap_opcost *x, int i)
 	return (sums && !(how && how->chains >> AP_CHAIN_LOSS & 1) ? 7 : 3) + (how ? how->metric_passes : 0);
 }
 
+/* What of an operand an operator reads, and of its gradient writes: of the first one of a product that the
+ * software makes of several, its share. */
+static double part_of(const struct ap_opcost *x, int i)
+{
+	return i == 0 && x->t->part > 0 ? x->t->part : 1;
+}
+
 static double forward_s(const struct ap_opcost *x)
 {
 	struct ap_kernel k = kernel_of(x);
@@ -374,7 +382,7 @@ static double forward_s(const struct ap_opcost *x)
 		results += x->t->out[o].fused ? 0 : ap_opcost_computed(x, o);
 	for (int i = 0; i < x->b->nin; i++)
 		bytes += is_looked_up(x, i) ? results : is_within(x, i) ? 0
-			: passes_of(x, i) * seen(x, i);
+			: passes_of(x, i) * part_of(x, i) * seen(x, i);
 	k.bytes = bytes / narrowing(x) + results;
 	return timed_s(x, "kernel", &k) + (x->halo_bytes > 0 ? halo_copy_s(x) : 0);
 }
@@ -382,7 +390,8 @@ static double forward_s(const struct ap_opcost *x)
 /* Of the product that makes the gradient of operand i of the other operand and the result's gradient. */
 static double product_bytes(const struct ap_opcost *x, int i)
 {
-	return (ap_opcost_in(x, 1 - i) + ap_opcost_computed(x, 0)) / narrowing(x) + ap_opcost_in(x, i);
+	return (part_of(x, 1 - i) * ap_opcost_in(x, 1 - i) + ap_opcost_computed(x, 0)) / narrowing(x) +
+		part_of(x, i) * ap_opcost_in(x, i);
 }
 
 /* The type of products with a gradient. */
@@ -400,6 +409,7 @@ static double operand_gradient_s(const struct ap_opcost *x)
 	d.bytes = product_bytes(x, 0);
 	d.n = k.k;
 	d.k = k.n;
+	d.along_k = true;
 	return timed_s(x, "gradient of the first operand", &d);
 }
 

@@ -677,6 +677,15 @@ static void find_chains(const struct filling *k, uint32_t chains)
 		}
 }
 
+/* Products that the software makes one of. */
+static void find_products(struct ap_ctx *ctx, const struct filling *k)
+{
+	const double *part = ap_chain_products(ctx, k->g);
+
+	for (ap_id i = 0; i < k->g->nnode; i++)
+		k->task[i].part = part[i];
+}
+
 void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_step *step,
 	const struct ap_task **out)
 {
@@ -718,6 +727,8 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 		find_beside(&k);
 	if (step->software && step->software->chains)
 		find_chains(&k, step->software->chains);
+	if (step->software && step->software->chains >> AP_CHAIN_PRODUCTS & 1)
+		find_products(ctx, &k);
 	for (ap_id i = 0; i < g->nnode; i++) {
 		const struct ap_node *n = &k.g->node[i];
 		struct ap_task *t = &k.task[i];
@@ -858,6 +869,7 @@ const void *ap_task_signature(struct ap_ctx *ctx, const struct ap_task *t, size_
 	SIGN(&s, t->once);
 	SIGN(&s, t->float8);
 	SIGN(&s, t->joins);
+	SIGN(&s, t->part);
 	SIGN(&s, t->strided);
 	SIGN(&s, t->stage);
 	SIGN(&s, t->peer);

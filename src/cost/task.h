@@ -82,6 +82,7 @@ struct ap_task {
 	bool once; /* runs once per step instead of per micro-batch */
 	bool float8; /* a product in 8 bits, see cost/float8.h */
 	bool joins; /* computed by the kernel that another operator starts */
+	double part; /* of a product that the software makes of several, its share; 0: it is one by itself */
 	bool strided; /* not computed: a neighbour's kernel reads or writes dimensions in that order */
 	int32_t stage, peer; /* of a Send or Receive; otherwise 0 and -1, so that equal operators of
 	                        different stages share a class */

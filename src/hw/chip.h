@@ -115,7 +115,8 @@ enum ap_gradient_sum {
 	X(CAST, "cast") /* with what is computed element by element before or behind it */ \
 	X(LOSS, "loss") /* sums of a cross entropy: its logits are read three times */ \
 	X(COMPILER, "compiler") /* all of a layer that is computed element by element or by rows */ \
-	X(STRIDES, "strides") /* attention reads and writes dimensions in any order */
+	X(STRIDES, "strides") /* attention reads and writes dimensions in any order */ \
+	X(PRODUCTS, "products") /* of one activation: query, key and value, gate and up */
 enum ap_chain {
 #define CHAIN(id, name) AP_CHAIN_##id,
 	AP_CHAINS(CHAIN)

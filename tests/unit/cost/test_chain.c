@@ -282,3 +282,79 @@ START_TEST(inputs_are_gathered_beside_nothing)
 	fixture_close(&c.f);
 }
 END_TEST
+
+/* Products of x [4096,1024] with weights of 1024, 512 and 512 rows, and with one of 2048; words of cells and
+ * operators are put in. */
+#define OPERATOR(name, cell, x, w, more) \
+	"{'name':'" name "','type':'MatMul','cell':'" cell "','inputs':['" x "','" w "']," \
+	"'outputs':[{'name':'" name ".y'}],'attrs':{'transpose_b':true}" more "},"
+#define MEAN(name) "{'name':'" name ".l','type':'ReduceMean','inputs':['" name ".y'],'outputs':[{'name':'" name ".s'}]},"
+#define SUM(a, b, c) "{'name':'" c "+','type':'Add','inputs':['" a "','" b "'],'outputs':[{'name':'" c "'}]}"
+#define PRODUCTS(key_cell, key_of, key_more, rest) \
+	"{'schema':'autopar-graph/1','name':'products'," \
+	"'inputs':[{'name':'x','shape':[4096,1024],'dtype':'float16','batch_dim':0}]," \
+	"'parameters':[{'name':'b','shape':[1024],'dtype':'float16'}," \
+	"{'name':'wq','shape':[1024,1024],'dtype':'float16'},{'name':'wk','shape':[512,1024],'dtype':'float16'}," \
+	"{'name':'wv','shape':[512,1024],'dtype':'float16'},{'name':'all','shape':[2048,1024],'dtype':'float16'}," \
+	"{'name':'g','shape':[512],'dtype':'float16'}]," \
+	"'operators':[{'name':'bias','type':'BiasAdd','cell':'net.0','inputs':['x','b'],'outputs':[{'name':'h'}]}," \
+	"{'name':'act','type':'ReLU','cell':'net.0','inputs':['x'],'outputs':[{'name':'r'}]}," \
+	OPERATOR("q", "net.0.att.q", "h", "wq", "") OPERATOR("k", key_cell, key_of, "wk", key_more) \
+	OPERATOR("v", "net.0.att.v", "h", "wv", "") OPERATOR("one", "net.0.other.one", "h", "all", "") \
+	MEAN("q") MEAN("v") MEAN("one") rest SUM("q.s", "k.s", "a") "," SUM("a", "v.s", "b.") "," SUM("b.", "one.s", "l") \
+	"],'outputs':['l']}"
+#define ALONE "{'name':'k.l','type':'ReduceMean','inputs':['k.y'],'outputs':[{'name':'k.s'}]},"
+#define NORMED "{'name':'k.n','type':'RmsNorm','cell':'net.0.att.n','inputs':['k.y','g']," \
+	"'outputs':[{'name':'k.z'},{'name':'k.t'}]}," \
+	"{'name':'k.l','type':'ReduceMean','inputs':['k.z'],'outputs':[{'name':'k.s'}]},"
+
+/* Together they take what one product of all rows takes, there and back, whatever it is cut in. */
+START_TEST(products_of_one_activation)
+{
+	static const char *const cuts[] = {"m=4", "n=4", "k=4", "m=2 n=2"};
+	struct chained apart, one;
+
+	open_chained(&apart, 1u << AP_CHAIN_STRIDES, PRODUCTS("net.0.att.k", "h", "", ALONE));
+	open_chained(&one, 1u << AP_CHAIN_PRODUCTS, PRODUCTS("net.0.att.k", "h", "", ALONE));
+	one.software.launch_s = apart.software.launch_s = 1e-4;
+	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+		struct ap_op_cost q = price(&one, "q", cuts[i]), k = price(&one, "k", cuts[i]),
+			v = price(&one, "v", cuts[i]), all = price(&one, "one", cuts[i]);
+
+		near(q.forward_s + k.forward_s + v.forward_s, all.forward_s);
+		near(q.backward_s + k.backward_s + v.backward_s, all.backward_s);
+		near(q.forward_launch_s, all.forward_launch_s / 2);
+		near(k.backward_launch_s, all.backward_launch_s / 4);
+		near(all.forward_s, price(&apart, "one", cuts[i]).forward_s);
+		ck_assert_double_gt(price(&apart, "q", cuts[i]).forward_s, q.forward_s);
+		ck_assert_double_gt(price(&apart, "q", cuts[i]).backward_s, q.backward_s);
+	}
+	fixture_close(&apart.f);
+	fixture_close(&one.f);
+}
+END_TEST
+
+/* Not in another part of a layer, of another activation, with a norm behind, or measured. */
+START_TEST(what_is_no_one_product)
+{
+	static const struct { const char *graph; double q, k; } rows[] = {
+		{PRODUCTS("net.0.att.k", "h", "", ALONE), 0.5, 0.25},
+		{PRODUCTS("net.0.ffn.k", "h", "", ALONE), 1024.0 / 1536, 0},
+		{PRODUCTS("net.0.att.low.k", "h", "", ALONE), 1024.0 / 1536, 0},
+		{PRODUCTS("net.0.att.k", "r", "", ALONE), 1024.0 / 1536, 0},
+		{PRODUCTS("net.0.att.k", "h", "", NORMED), 1024.0 / 1536, 0},
+		{PRODUCTS("net.0.att.k", "h", ",'time_s':{'forward':1e-3,'backward':1e-3}", ALONE), 1024.0 / 1536, 0},
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct chained c;
+
+		open_chained(&c, 1u << AP_CHAIN_PRODUCTS, rows[i].graph);
+		near(c.task[fixture_node(&c.f, "q")].part, rows[i].q);
+		ck_assert_msg(c.task[fixture_node(&c.f, "k")].part == rows[i].k, "row %zu", i);
+		ck_assert_double_eq(c.task[fixture_node(&c.f, "one")].part, 0);
+		ck_assert_double_eq(c.task[fixture_node(&c.f, "bias")].part, 0);
+		fixture_close(&c.f);
+	}
+}
+END_TEST

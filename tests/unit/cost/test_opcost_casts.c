@@ -31,8 +31,8 @@
 	"'attrs':{'dst_type':'float16'}},", "w16", "")
 
 /* The a100-80 profile: 5 us a kernel, 2039 GB/s * 0.75; see test_costs.c. The slice of w has 2^20 elements. */
-#define FORWARD 2.7207034110153638e-05 /* 5 us + 2 (2048+144)(1024+144)(1024+112) / 261.94 TF */
-#define BACKWARD 5.4706296077416315e-05 /* the same for (2048, 1024, 1024) and (1024, 1024, 2048) */
+#define FORWARD 2.7439568498741635e-05 /* 5 us + 2 (2048+144)(1024+144)(1024+112) / 259.23 TF */
+#define BACKWARD 5.5174424832153665e-05 /* the same for (2048, 1024, 1024) and (1024, 1024, 2048) */
 #define CAST (5e-6 + 1048576 * 6.0 / 1529.25e9) /* 4 bytes are read and 2 written, or the other way */
 #define GRADIENT 5.51960701754386e-05 /* 30 us + 2 (3.4 us + 4 MiB / 2 / 228 GB/s) */
 #define OPTIMIZER (5e-6 + 1048576 * 28.0 / 1529.25e9) /* gradient; weight and two states there and back */

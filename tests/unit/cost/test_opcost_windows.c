@@ -179,7 +179,7 @@ static void near(double got, double want)
  * 144, 112, 1529.25 GB/s of memory, 30 us a collective, NVLink 228 GB/s with 3.4 us. */
 static double product_s(double m, double n, double k)
 {
-	return 5e-6 + 2 * (m + 144) * (n + 144) * (k + 112) / (312e12 * 0.87 * 0.965);
+	return 5e-6 + 2 * (m + 144) * (n + 144) * (k + 112) / (312e12 * 0.87 * 0.955);
 }
 
 static double copy_s(double bytes)

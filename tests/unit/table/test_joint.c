@@ -26,6 +26,7 @@ static const struct field task_fields[] = {
 	FIELD(ap_task, once, true),
 	FIELD(ap_task, float8, true),
 	FIELD(ap_task, joins, true),
+	FIELD(ap_task, part, true),
 	FIELD(ap_task, strided, true),
 	FIELD(ap_task, stage, true),
 	FIELD(ap_task, peer, true),
