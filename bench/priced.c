@@ -136,22 +136,24 @@ static const char *hybrid_of(struct ap_arena *arena, const struct run *run)
 
 /*
  * What measurements of memory count, by words of the column mem_kind. An allocator that keeps freed
- * blocks for later holds more than tensors take: RESERVED, of what passes hold, is the best for 40 runs
- * of BigScience (nvidia-smi) and 10 of torchtitan (its memory line prints max_reserved).
+ * blocks for later holds more than tensors take, by a share of what passes hold: 0.25, of 56 runs of
+ * BigScience (nvidia-smi), 0.4 of 10 of torchtitan (its memory line prints max_reserved).
  */
-#define RESERVED 0.3
 static const struct measure {
 	const char *word;
 	bool first; /* the peak of the first step, whose passes run before its update allocates the moments:
 	               Megatron reports memory once, after it */
 	bool libraries; /* they and their buffers count, too */
+	bool here; /* of the server where it is called, the first of a run, alone: BigScience's tr3m on two
+	              shows 13 GB where the same run on cards of 16 GB ran out of memory */
 	double reserved;
 } measures[] = {
-	{"logged rank", true, false, 0},
-	{"torchtitan", false, false, RESERVED},
-	{"torch", false, false, 0},
-	{"nvidia-smi", false, true, RESERVED},
-	{"", false, true, 0},
+	{"logged rank", true, false, false, 0},
+	{"torchtitan", false, false, false, 0.4},
+	{"torch", false, false, false, 0},
+	{"first/last node", false, true, false, 0.25},
+	{"nvidia-smi", false, true, true, 0.25},
+	{"", false, true, false, 0},
 };
 
 static const struct measure *measure_of(const char *kind)
@@ -195,22 +197,33 @@ static int64_t first_bytes(const struct facts *f, struct autopar *a, struct auto
 	return autopar_set(a, "optimizer", "adam_weight_decay") == AUTOPAR_OK ? most : 0;
 }
 
+static int64_t stage_number(const struct facts *f, struct autopar_plan *plan, size_t stage, const char *name)
+{
+	double v = 0;
+
+	(void)autopar_plan_number(plan, ap_arena_printf(f->arena, "/stages/%zu/%s", stage, name), &v);
+	return (int64_t)v;
+}
+
 /* Bytes of a plan that a measurement counts. */
-static int64_t counted_bytes(const struct facts *f, struct autopar *a, const char *kind,
-	struct autopar_plan *plan)
+static int64_t counted_bytes(const struct facts *f, struct autopar *a, const struct run *run,
+	const char *kind, struct autopar_plan *plan)
 {
 	const struct measure *m = measure_of(kind);
+	bool one = m->here && run->per_node > 0; /* server */
 	int64_t most = 0;
 
 	if (m->first)
 		return first_bytes(f, a, plan);
 	for (size_t s = 0; s < autopar_plan_count(plan, "/prediction/memory"); s++) {
-		int64_t passes = part_of(f, plan, s, "activations") + part_of(f, plan, s, "recompute") +
-			part_of(f, plan, s, "temporary");
 		int64_t libraries = part_of(f, plan, s, "context") + part_of(f, plan, s, "buffers");
-		int64_t held = part_of(f, plan, s, "total") - (m->libraries ? 0 : libraries) +
-			(int64_t)(m->reserved * (double)passes);
+		int64_t peak = stage_number(f, plan, s, "peak_bytes") - libraries;
+		int64_t passes = peak - part_of(f, plan, s, "weights") - part_of(f, plan, s, "gathered") -
+			part_of(f, plan, s, "gradients") - part_of(f, plan, s, "optimizer");
+		int64_t held = peak + (m->libraries ? libraries : 0) + (int64_t)(m->reserved * (double)passes);
 
+		if (one && stage_number(f, plan, s, "first_rank") >= run->per_node)
+			break;
 		most = held > most ? held : most;
 	}
 	return most;
@@ -253,7 +266,7 @@ static const char *evaluate(const struct facts *f, struct autopar *a, const stru
 	row->predicted_s = autopar_plan_step_time_s(plan);
 	row->needed_bytes = autopar_plan_memory_bytes(plan);
 	if (what == PRICED_ALL || (what == PRICED_MEASURED && row->measured_bytes))
-		row->predicted_bytes = counted_bytes(f, a, row->field[COL_mem_kind], plan);
+		row->predicted_bytes = counted_bytes(f, a, run, row->field[COL_mem_kind], plan);
 	is_there = what != PRICED_ALL || read_terms(plan, &row->terms);
 	autopar_plan_destroy(plan);
 	return is_there ? NULL : "no summary";

@@ -191,7 +191,7 @@ hold("parts of a network", [predicted("row-1", model=name) == predicted("row-1")
 
 # What a measurement counts: all that the device holds, tensors alone, or those of the first step, whose passes run
 # before there are moments: with few activations it holds more in its update. nvidia-smi and torchtitan see what the
-# allocator keeps, 0.3 of what passes hold, which is all that grows with the batch.
+# allocator keeps, 0.25 and 0.4 of what passes hold, which is all that grows with the batch.
 counted = {}
 for kind in ("peak, as printed", "torch max_memory_allocated", "torch max allocated, max over logged ranks",
              "nvidia-smi, whole GB", "torchtitan reported peak"):
@@ -201,15 +201,26 @@ for kind in ("peak, as printed", "torch max_memory_allocated", "torch max alloca
 for batch in ("1", "16"):
     everything, tensors, first = (counted[word, batch] for word in ("printed", "max_memory_allocated", "ranks"))
     hold("libraries and buffers are counted or not", everything - tensors == 1536 << 20, counted)
-    hold("with what is kept for later", counted["GB", batch] - counted["peak", batch] == 1536 << 20, counted)
-    hold("which is a part", tensors < counted["peak", batch] < 1.3 * tensors, counted)
+    hold("with what is kept for later", near((counted["GB", batch] - everything) / (counted["peak", batch] - tensors),
+                                             0.25 / 0.4, 1e-6), counted)
+    hold("which is a part", tensors < counted["peak", batch] < 1.4 * tensors, counted)
     hold("a first step holds less", first < tensors, counted)
-hold("of what grows", near(*(counted[word, "16"] - counted[word, "1"] for word in ("peak", "max_memory_allocated")), 0.3001)
+hold("of what grows", near(*(counted[word, "16"] - counted[word, "1"] for word in ("peak", "max_memory_allocated")), 0.4001)
      and not near(*(counted[word, "16"] - counted[word, "1"] for word in ("peak", "max_memory_allocated")), 0.1), counted)
 weights = 8 * 12 * 512 ** 2 + 5120 * 512  # at least; two moments of four bytes each
 hold("moments come with the update", counted["max_memory_allocated", "16"] - counted["ranks", "16"] >= 8 * weights, counted)
 hold("or the passes' memory is free then", 0 < counted["max_memory_allocated", "1"] - counted["ranks", "1"] <
      counted["max_memory_allocated", "16"] - counted["ranks", "16"], counted)
+
+# Of two servers, nvidia-smi shows the one that it is called on, the first, with no logits.
+shown = {}
+for servers in ("1", "2"):
+    for kind in ("nvidia-smi, whole GB", "nvidia-smi, whole GB, first/last node"):
+        predicted("row-1", mem_kind=kind, mem_bytes="1e9", dp="4", pp="2", mbs="4", grad_accum="", gbs="128", vocab="50000",
+                  recompute="full", devices_per_node="8" if servers == "1" else "4")
+        shown[servers, "last" in kind] = int(read(at("facts.out.csv"))[0]["predicted_bytes"])
+hold("the fullest of one server", shown["1", True] == shown["1", False] == shown["2", True], shown)
+hold("the first of two servers", shown["2", False] < shown["2", True], shown)
 
 # What became of runs: of those that ran, how many are predicted not to fit; of those that died, how many to fit.
 # Neither other failures count, nor what is implausible, nor what does not say what it recomputes.
