@@ -123,6 +123,21 @@ static double tree_s(const struct call *x)
 	return colls[x->coll].passes * (latency + part * x->bytes / ring_Bps(x));
 }
 
+/*
+ * NCCL's trees have servers as nodes, within which they are chains: in one server no better than a ring. There,
+ * few hops are those of its protocol for small buffers, LL, which sends 4 bytes of flags with each 4 bytes.
+ */
+static double nccl_tree_s(const struct call *x)
+{
+	bool is_one_server = true;
+	struct call y = *x;
+
+	for (int l = 0; l < x->m->nlevel; l++)
+		is_one_server &= x->s->fan[l] == 1 || x->m->level[l].within == AP_WITHIN_SERVER;
+	y.bytes *= is_one_server ? 2 : 1;
+	return tree_s(&y);
+}
+
 /* Time of a ring among sub-blocks of level l, each rank with its own part of the buffer; for an
  * AllReduce at the outermost level, of a tree if faster. */
 static double level_s(const struct call *x, int l, bool outermost)
@@ -222,7 +237,8 @@ static double best_s(const struct call *x, const struct algorithm **by)
 	static const struct algorithm algorithms[] = {
 		/* broadcast in pieces along a chain */
 		{"ring", ring_s, PIECES | BROADCAST, PIECES | BROADCAST},
-		{"tree", tree_s, PIECES | BROADCAST, PIECES | BROADCAST},
+		{"tree", tree_s, 0, PIECES | BROADCAST},
+		{"tree", nccl_tree_s, PIECES | BROADCAST, 0},
 		{"hierarchical", hierarchical_s, 0, PIECES},
 		{"pairwise", pairwise_s, 1u << AP_COLL_ALLTOALL, 1u << AP_COLL_ALLTOALL},
 		{"rounds", rounds_s, 1u << AP_COLL_RING, 1u << AP_COLL_RING},

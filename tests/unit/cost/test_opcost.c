@@ -35,8 +35,8 @@
 #define BACKWARD 5.5174424832153665e-05 /* the same for (2048, 1024, 1024) and (1024, 1024, 2048) */
 #define GRADIENT 5.51960701754386e-05 /* 30 us + 2 (3.4 us + 4 MiB / 2 / 228 GB/s) */
 #define OPTIMIZER 2.4199037436651953e-05 /* 5 us + 2^20 * 28 B / 1529.25 GB/s */
-#define GATHER0 9.198821052631578e-05 /* 30 us + 2 * 3.4 us + 3/4 * 16 MiB / 228 GB/s */
-#define GATHER1 0.00014587172466723453 /* and two copies of 16 MiB */
+#define GATHER0 9.53882105263158e-05 /* 30 us + 3 * 3.4 us + 3/4 * 16 MiB / 228 GB/s */
+#define GATHER1 0.00014927172466723456 /* and two copies of 16 MiB */
 #define SLICE 1.0485439267614845e-05 /* 5 us + 2 * 4 MiB / 1529.25 GB/s */
 #define PAD 1.871359816903711e-05 /* 5 us + (16 + 4) MiB / 1529.25 GB/s */
 #define ALLTOALL 6.448249189919379e-05 /* 30 us + 3 (3.4 us + 1 MiB / 228 GB/s), and a copy of 4 MiB */

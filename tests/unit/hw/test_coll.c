@@ -46,13 +46,16 @@ START_TEST(groups_of_one_cost_nothing)
 }
 END_TEST
 
-/* The whole buffer goes once over every link of the tree: three steps deep over NVLink's 300 GB/s. */
+/* The whole buffer goes once along a chain: seven hops over NVLink's 300 GB/s; a small one, with flags, down a
+ * tree three deep. */
 START_TEST(broadcast_law)
 {
 	const struct ap_machine *m = make_machine(8, 8, "a100-80");
 	const double S = 1 << 30, fixed = 30e-6, a = 3.4e-6;
 
-	ASSERT_CLOSE(time_s(m, AP_COLL_BROADCAST, 1, 8, S), fixed + 3 * a + S / (0.76 * 300e9));
+	ASSERT_CLOSE(time_s(m, AP_COLL_BROADCAST, 1, 8, S), fixed + 7 * a + S / (0.76 * 300e9));
+	ck_assert_str_eq(winner, "ring");
+	ASSERT_CLOSE(time_s(m, AP_COLL_BROADCAST, 1, 8, 1024), fixed + 3 * a + 2048 / (0.76 * 300e9));
 	ck_assert_str_eq(winner, "tree");
 	ASSERT_CLOSE(time_s(m, AP_COLL_BROADCAST, 1, 2, S), fixed + a + S / (0.76 * 300e9));
 }
@@ -93,7 +96,7 @@ START_TEST(a_switch_does_not_care_for_the_group)
 		ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, n, S),
 			30e-6 + 2 * ((n - 1) * a + S * (n - 1) / n / B));
 	/* a kilobyte is all latency, and the tree has less of it */
-	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, 1024), 30e-6 + 2 * (3 * a + 1024 / B));
+	ASSERT_CLOSE(time_s(m, AP_COLL_ALLREDUCE, 1, 8, 1024), 30e-6 + 2 * (3 * a + 2 * 1024 / B));
 	ck_assert_str_eq(winner, "tree");
 }
 END_TEST

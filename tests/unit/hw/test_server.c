@@ -18,11 +18,11 @@ START_TEST(levels_of_servers)
 	static const struct { const char *file, *chip, *levels; } cases[] = {
 		{"switch.xml", "h100-80", "nvlink switch 0 450 0.76, ib nic 0 25 0.9"},
 		{"switch.xml", "h800-80", "nvlink switch 0 450 0.76, ib nic 0 25 0.9"},
-		{"cube.xml", "v100-16", "nvlink mesh 0 25 0.91 of 1 1 4 4 4 4 6, ib nic 0 6.25 0.9"},
+		{"cube.xml", "v100-16", "nvlink mesh 0 25 0.9 of 1 1 4 4 4 4 6, ib nic 0 6.25 0.9"},
 		{"classes.xml", "a100-80", "nvlink switch 0 300 0.76, ib nic 0 6.25 0.9"},
 		{"pcie.xml", "a100-80", "host switch 2 32 0.75, sys bus 0 32 1, ib nic 0 25 0.9"},
 		{"matrix_switch.txt", "h100-80", "nvlink switch 0 450 0.76, ib nic 0 6.25 0.9"},
-		{"matrix_cube.txt", "v100-32", "nvlink mesh 0 25 0.91 of 1 1 4 4 4 4 6, ib nic 0 6.25 0.9"},
+		{"matrix_cube.txt", "v100-32", "nvlink mesh 0 25 0.9 of 1 1 4 4 4 4 6, ib nic 0 6.25 0.9"},
 		{"matrix_pairs.txt", "a100-80", "nvlink mesh 2 100 0.76, host switch 0 16 0.75, ib nic 0 25 0.9"},
 		{"matrix_910a.txt", "ascend910a", "hccs mesh 4 30 0.7, pcie bus 0 64 0.7, roce nic 0 12.5 0.7"},
 		{"xgmi.xml", "mi300x-192", "xgmi mesh 0 64 0.75, ib nic 0 50 0.9"},
