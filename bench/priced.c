@@ -220,7 +220,8 @@ static int64_t counted_bytes(const struct facts *f, struct autopar *a, const str
 		int64_t peak = stage_number(f, plan, s, "peak_bytes") - libraries;
 		int64_t passes = peak - part_of(f, plan, s, "weights") - part_of(f, plan, s, "gathered") -
 			part_of(f, plan, s, "gradients") - part_of(f, plan, s, "optimizer");
-		int64_t held = peak + (m->libraries ? libraries : 0) + (int64_t)(m->reserved * (double)passes);
+		int64_t kept = (int64_t)(m->reserved * (double)passes);
+		int64_t held = peak + (m->libraries ? libraries : 0) + kept;
 
 		if (one && stage_number(f, plan, s, "first_rank") >= run->per_node)
 			break;

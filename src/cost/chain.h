@@ -23,8 +23,8 @@ enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, a
 
 /* Of each node, the share that its weight has in the weights, side by side, of all products of one activation
  * in one part of a layer, such as query, key and value, or gate and up; 0 where it is the only one, or no
- * product with a weight. Those whose result a norm reads as it is are by themselves: Megatron's latent attention
- * has two. In scratch. O(n log n). */
+ * product with a weight. Those whose result a norm reads as it is are by themselves: Megatron's latent
+ * attention has two. In scratch. O(n log n). */
 const double *ap_chain_products(struct ap_ctx *ctx, const struct ap_graph *g);
 
 #endif

@@ -12,8 +12,9 @@
  * batch with rows that the matrix unit cannot load run on the vector unit in float32, in its tiles of m and
  * n, whose edges are filled in vain, but without its pipeline along k. What another kernel starts has no
  * fixed cost. A product of experts is a kernel for each. Of a product that several operators are, side by
- * side along n, each pays its share of the fixed cost and of hn. The host starts a kernel every launch_s: it runs
- * ahead of the device where kernels take longer (plan/pass.h); one by itself takes the longer of both.
+ * side along n, each pays its share of the fixed cost and of hn. The host starts a kernel every launch_s:
+ * it runs ahead of the device where kernels take longer (plan/pass.h); one by itself takes the longer of
+ * both.
  */
 #ifndef AP_COST_KERNEL_H
 #define AP_COST_KERNEL_H

@@ -124,8 +124,9 @@ static double tree_s(const struct call *x)
 }
 
 /*
- * NCCL's trees have servers as nodes, within which they are chains: in one server no better than a ring. There,
- * few hops are those of its protocol for small buffers, LL, which sends 4 bytes of flags with each 4 bytes.
+ * NCCL's trees have servers as nodes, within which they are chains: in one server no better than a ring.
+ * There, few hops are those of its protocol for small buffers, LL, which sends 4 bytes of flags with each 4
+ * bytes.
  */
 static double nccl_tree_s(const struct call *x)
 {
