@@ -81,8 +81,8 @@ static double exchange_s(const struct sharing *x, struct ap_pricer *pricer, cons
 	return sum;
 }
 
-/* What the gradients of the uses in the last row take to be summed there, as they are where the first row is in
- * another stage (cost/comms.h). */
+/* What the gradients of the uses in the last row take to be summed there, as they are where the first row
+ * is in another stage (cost/comms.h). */
 static double summed_s(const struct sharing *x, struct ap_pricer *pricer, const struct ap_tensor *t)
 {
 	const struct ap_plan *p = x->p;
@@ -97,7 +97,8 @@ static double summed_s(const struct sharing *x, struct ap_pricer *pricer, const 
 			.operand = (int)use->operand, .result = -1, .reduce = AP_REDUCE_SUM};
 		uint32_t cut = 0;
 
-		if (x->row_of[p->blocks->of[use->node]] != x->last || !p->task[use->node].in[use->operand].grad)
+		if (x->row_of[p->blocks->of[use->node]] != x->last ||
+			!p->task[use->node].in[use->operand].grad)
 			continue;
 		for (int f = 0; f < place->bound->nfactor; f++)
 			cut |= place->count[f] > 1 ? 1u << f : 0;

@@ -53,7 +53,8 @@ static bool leave_border(const struct making *m, struct kind *k)
 	return rest > 0;
 }
 
-/* The last part holds what it shares with the first one, and sums its gradients, if that is in another stage. */
+/* The last part holds what it shares with the first one, and sums its gradients, if that is in another
+ * stage. */
 static void hold_shared(const struct making *m, struct kind *k)
 {
 	int32_t last = (int32_t)(m->point->pp * m->point->vpp) - 1, stage, segment, first;

@@ -31,8 +31,8 @@ struct ap_layer_rows {
 	                    is decided */
 	int64_t passed_bytes; /* most that a layer passes on to others, of a micro-batch */
 	int64_t context_bytes; /* of a device, beside all layers */
-	double left_s; /* of a micro-batch's reductions, which run on behind any layer's backward pass (pass for
-	                  weights), at least: a part ends with one of them unless it is the first */
+	double left_s; /* of a micro-batch's reductions, which run on behind any layer's backward pass (pass
+	                  for weights), at least: a part ends with one of them unless it is the first */
 	double summed_s; /* of a micro-batch, in rows of one stage: what several stages do not take, as
 	                    all but the first receive parameters that they share */
 	struct ap_layer_border border;

@@ -126,7 +126,8 @@ static double most_s(const struct ap_options *c)
 		send = fmax(send, fmax(p->degree[d].send_s, p->degree[d].receive_s));
 		back = fmax(back, fmax(p->degree[d].send_back_s, p->degree[d].receive_back_s));
 	}
-	return sum + (send + back + left) * (double)p->nmicro * c->npart + p->shared.send_s + p->shared.send_back_s;
+	return sum + (send + back + left) * (double)p->nmicro * c->npart + p->shared.send_s +
+		p->shared.send_back_s;
 }
 
 static int64_t in_ticks(double s, double tick_s, bool *exact)
@@ -143,7 +144,7 @@ static void make_ticks(struct ap_options *c)
 	struct ap_ticks *ticks = AP_NEW_N(c->ctx->arena, struct ap_ticks, p->nclass * p->ndegree * p->nkind);
 	double most = most_s(c);
 	int bits = p->nsegment > 1 ? 48 : 52; /* room for sums with the price of memory */
-	bool exact = true;
+	bool exact = true, is_left = false;
 	int exponent;
 
 	frexp(most, &exponent); /* a step is below 2^bits ticks */
@@ -158,6 +159,7 @@ static void make_ticks(struct ap_options *c)
 		}
 	for (uint32_t d = 0; d < p->ndegree; d++) {
 		in_ticks(p->degree[d].left_s, c->tick_s, &exact);
+		is_left = is_left || p->degree[d].left_s > 0;
 		in_ticks(p->degree[d].send_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].receive_s, c->tick_s, &exact);
@@ -167,7 +169,7 @@ static void make_ticks(struct ap_options *c)
 	in_ticks(p->shared.send_back_s, c->tick_s, &exact);
 	c->ticks = ticks;
 	c->error_s = exact ? 0 : ((double)c->nlayer * (3 * (double)p->nmicro + 2) +
-		5 * (double)c->npart * (double)p->nmicro + 2) * c->tick_s / 2;
+		(is_left ? 5 : 4) * (double)c->npart * (double)p->nmicro + 2) * c->tick_s / 2;
 }
 
 static const struct ap_ticks *ticks_of(const struct ap_options *c, uint32_t cls, uint32_t degree,
@@ -823,8 +825,8 @@ static bool may_fit(struct ap_options *c, int32_t q, int64_t from, int64_t to)
 	return bytes_with(beside_of(c, q), &lean) <= capacity_of(c, q);
 }
 
-/* Those that fit, with what is left behind each, without what others are as good as: which kinds later layers may take does not matter any
- * more, nor do, with one segment, bytes. */
+/* Those that fit, with what is left behind each, without what others are as good as: which kinds later layers
+ * may take does not matter any more, nor do, with one segment, bytes. */
 static void take_fitting(struct ap_options *c, int32_t q, const struct ap_part_choices *all, int64_t left,
 	struct ap_part_choices *out)
 {

@@ -318,7 +318,8 @@ static struct run *run_of(struct ap_bucket_ways *w, uint32_t first, uint32_t kin
 	return &w->runs.v[w->kinds[kind].run - 1];
 }
 
-/* How many of a run may join a bucket of other blocks: none, or one, .. 0: too little is known, or all may. */
+/* How many of a run may join a bucket of other blocks: none, or one, .. 0: too little is known, or all
+ * may. */
 static uint32_t count_ways(const struct ap_bucket_ways *w, const struct run *r)
 {
 	double most = room(w->x->p->step, comm_of(w, r->v.v[0])->comm.kind), bytes = 0;

@@ -32,11 +32,12 @@ double ap_buckets_most_bytes(const struct ap_step *step, const struct ap_comm *c
 /*
  * The least that plans exchange in a block (plan/blocks.h). Whatever the stages, gradients of a kind go into
  * buckets in one order, so that those of a block do as if they were its only ones, but for its first ones,
- * which join a bucket of blocks before it, and its last ones, whose bucket may wait for blocks behind. How many
- * join says where all buckets in the block end: each such number, of each kind, is a way. A bucket that begins
- * before the block takes as long as its bytes from the block do in the largest bucket; one that may wait for
- * others is never complete. Nor are gradients of parameters that several blocks use, and, of kinds in which
- * these may lie in buckets with others, or which follow on several kinds, all that do not fill a bucket.
+ * which join a bucket of blocks before it, and its last ones, whose bucket may wait for blocks behind. How
+ * many join says where all buckets in the block end: each such number, of each kind, is a way. A bucket that
+ * begins before the block takes as long as its bytes from the block do in the largest bucket; one that may
+ * wait for others is never complete. Nor are gradients of parameters that several blocks use, and, of kinds
+ * in which these may lie in buckets with others, or which follow on several kinds, all that do not fill a
+ * bucket.
  */
 struct ap_bucket_ways;
 
@@ -44,8 +45,8 @@ struct ap_bucket_ways;
 struct ap_bucket_ways *ap_bucket_ways_make(struct ap_ctx *ctx, const struct ap_parts *x);
 uint32_t ap_bucket_ways_count(const struct ap_bucket_ways *w); /* from 1 to 64: of the block with most */
 
-/* The buckets of a way, all blocks by themselves; a block with fewer ways begins anew. In scratch, valid until
- * the next one is made. O(gradients). */
+/* The buckets of a way, all blocks by themselves; a block with fewer ways begins anew. In scratch, valid
+ * until the next one is made. O(gradients). */
 void ap_bucket_ways_at(struct ap_bucket_ways *w, uint32_t way, struct ap_buckets *out);
 
 /* Reports fusion numbers that are without effect. */
