@@ -227,6 +227,8 @@ double ap_buckets_most_bytes(const struct ap_step *step, const struct ap_comm *c
 /* ---- the least in a block ---- */
 
 enum { MOST_WAYS = 64 };
+#define NONE UINT32_MAX
+#define SEVERAL (UINT32_MAX - 1)
 
 struct kind { /* gradients that may share buckets */
 	uint32_t after; /* those of another kind that its gradients follow on; NONE; SEVERAL */
@@ -234,7 +236,6 @@ struct kind { /* gradients that may share buckets */
 	bool seen;
 	uint32_t run; /* of the last block that has some; its number, from 1 */
 };
-enum { NONE = UINT32_MAX, SEVERAL = UINT32_MAX - 1 };
 
 struct run { /* gradients of a kind in a block, in the order in which they go into buckets */
 	uint32_t kind, nway;
