@@ -17,7 +17,7 @@ import tempfile
 
 program, root = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 cases = int(os.environ.get("AP_CASES", "16"))
-seed = int(os.environ.get("AP_SEED", "1"))
+seed = int(os.environ.get("AP_SEED", "2"))
 faults = []
 
 
@@ -98,7 +98,7 @@ def main():
     for text in faults:
         print("FAULT:", text)
     print("%d cases from seed %d, %d faults: %s" % (cases, seed, len(faults), met))
-    if (cases >= 100 or (cases, seed) == (16, 1)) and not ("kept" in met and any("moved" in key for key in met)):
+    if (cases >= 100 or (cases, seed) == (16, 2)) and not ("kept" in met and any("moved" in key for key in met)):
         sys.exit("no case in which the old stages are kept, or none in which they are left")
     sys.exit(bool(faults))
 
