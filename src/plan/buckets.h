@@ -22,8 +22,9 @@ struct ap_buckets {
 /* The buckets of a priced plan. v in the run arena. O(collectives). */
 void ap_buckets_make(struct ap_ctx *ctx, const struct ap_parts *x, struct ap_buckets *out);
 
-/* Seconds of a collective at least, as a part of a bucket that is as large as can be. */
 struct ap_pricer;
+
+/* Seconds of a collective at least, as a part of a bucket that is as large as can be. */
 double ap_buckets_least_s(struct ap_pricer *pricer, const struct ap_comm *c);
 
 /* Bytes of the largest bucket that a collective may be in, whatever the stages: its own, if it fills one. */
