@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "api/points.h"
 #include "base/arena.h"
@@ -77,6 +78,13 @@ static double least_s(const struct pair *p, bool turns)
 static bool has_turns(const struct ap_decision_point *p)
 {
 	return p->vpp > 1 || ap_scheduler_at((size_t)p->scheduler)->splits;
+}
+
+void ap_cut_bound_key(const struct ap_decision_point *p, int64_t key[AP_CUT_BOUND_KEY])
+{
+	const int64_t all[AP_CUT_BOUND_KEY] = {p->pp, p->micro_batches, has_turns(p)};
+
+	memcpy(key, all, sizeof all);
 }
 
 /* The graph with fewer layers, on the whole machine, and settings of one stage that deal the most. */

@@ -9,6 +9,10 @@
 /* Can plans cut each operator by itself: is the executor told so, and no hybrid asked for? */
 bool ap_cut_bound_asked(const struct ap_settings *set);
 
+/* What the bound of a point depends on: those with equal keys have the same. */
+#define AP_CUT_BOUND_KEY 3
+void ap_cut_bound_key(const struct ap_decision_point *p, int64_t key[AP_CUT_BOUND_KEY]);
+
 /*
  * Seconds that a step takes at least under the settings of each of n points, whatever the cut of each
  * operator and of the stages: [n], in the run arena. Bounded by kernels alone (cost/least.h), on the devices

@@ -5,10 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/cut_bound.h"
 #include "api/points.h"
 #include "api/rounds.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/map.h"
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
@@ -49,7 +51,9 @@ struct listing {
 	uint32_t near[BEYOND_NEAR]; /* trials of told that differ in degrees, the fastest first */
 	uint32_t nnear;
 	AP_VEC(const struct ap_decision_trial *) like; /* trials of told with the degrees of one of these */
-	AP_VEC(struct ap_decision_point) all; /* beside what was told */
+	uint32_t nall; /* points beside what was told, of which these are one of each shape */
+	struct ap_map *seen;
+	AP_VEC(struct ap_decision_point) shapes;
 };
 
 /* Do points differ in nothing but in how stages are run, dealt and recomputed? */
@@ -120,15 +124,51 @@ static bool is_beyond(const struct listing *l, const struct ap_decision_point *p
 	return near;
 }
 
+static void count(void *user, const struct ap_decision_point *p)
+{
+	(void)p;
+	++*(size_t *)user;
+}
+
+static void add_trial(struct listing *l, const struct ap_decision_point *p)
+{
+	AP_PUSH(l->ctx->arena, l->trials, ((struct ap_decision_trial){.point = *p, .by = -1}));
+}
+
 static void add(void *user, const struct ap_decision_point *p)
 {
-	struct listing *l = user;
-	struct ap_decision_trial t = {.point = *p, .by = -1};
+	add_trial(user, p);
+}
 
-	if (l->told)
-		AP_PUSH(l->ctx->arena, l->all, *p);
-	if (!l->told || is_beyond(l, p))
-		AP_PUSH(l->ctx->arena, l->trials, t);
+static void add_beyond(void *user, const struct ap_decision_point *p)
+{
+	struct listing *l = user;
+	int64_t key[AP_CUT_BOUND_KEY];
+	bool fresh;
+
+	l->nall++;
+	ap_cut_bound_key(p, key);
+	(void)ap_map_put(l->seen, key, sizeof key, &fresh);
+	if (fresh)
+		AP_PUSH(l->ctx->arena, l->shapes, *p);
+	if (is_beyond(l, p))
+		add_trial(l, p);
+}
+
+/* Lists the points of a space, or those near what was told. */
+static void list_points(struct ap_ctx *ctx, const struct ap_decision_space *s, struct listing *io)
+{
+	size_t n = 0;
+
+	if (io->told) {
+		io->seen = ap_map_create(ctx->arena);
+		find_near(io);
+		ap_decision_each(ctx, s, add_beyond, io);
+		return;
+	}
+	ap_decision_each(ctx, s, count, &n); /* millions: a list that grows would leave as many behind */
+	AP_RESERVE(ctx->arena, io->trials, n);
+	ap_decision_each(ctx, s, add, io);
 }
 
 struct running { /* a round */
@@ -329,11 +369,10 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(ap_points_space(ctx, set, src, &in, told != NULL, &out->space));
 	out->space.by_layer = out->space.by_layer && has_plain_layers(ctx, &in);
 	list.mix = out->space.mix;
-	if (told)
-		find_near(&list);
-	ap_decision_each(ctx, &out->space, add, &list);
-	out->all = list.all.v;
-	out->nall = (uint32_t)list.all.n;
+	list_points(ctx, &out->space, &list);
+	out->nall = list.nall;
+	out->shape = list.shapes.v;
+	out->nshape = (uint32_t)list.shapes.n;
 	out->n = (uint32_t)list.trials.n;
 	out->trial = list.trials.v;
 	rows = ap_layer_table_create(ctx, set, folded, fold, &out->space);

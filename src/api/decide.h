@@ -19,7 +19,9 @@ struct ap_decision {
 	double bound_s; /* no point has a shorter step */
 	uint32_t evaluated; /* trials that were made */
 	uint32_t nall; /* beyond what was told: points of the language without limits */
-	const struct ap_decision_point *all; /* [nall] */
+	uint32_t nshape;
+	const struct ap_decision_point *shape; /* [nshape] of these, one of each that ap_cut_bound() bounds
+	                                          alike */
 	uint32_t count[AP_DECISION_VERDICTS];
 	struct ap_layer_table *rows; /* of the layers, to which others may be added; it borrows set, src and
 	                                this space; NULL: layers are not decided one by one */

@@ -764,12 +764,12 @@ static void find_free(void *user)
 
 	if ((st != AP_OK && st != AP_STOPPED) || d.nall == told->n)
 		return;
-	least_s = ap_cut_bound(&quiet, set, src, d.all, d.nall);
+	least_s = ap_cut_bound(&quiet, set, src, d.shape, d.nshape);
 	if (ap_ctx_stopped(&f->ctx))
 		return;
 	f->out->executor = told->space.language->route;
 	f->out->bound_s = f->below_s;
-	for (uint32_t i = 0; i < d.nall; i++)
+	for (uint32_t i = 0; i < d.nshape; i++)
 		f->out->bound_s = fmin(f->out->bound_s, least_s ? least_s[i] : 0);
 	if (d.best == AP_NONE)
 		return;

@@ -76,10 +76,15 @@ struct kin {
 	} passes;
 	struct ap_kin_told what; /* was told by the first trial that told something */
 	int32_t by; /* that trial; -1: none yet */
-	uint32_t first; /* the trial by which it is met: one that is likely to fit */
-	uint32_t smaller; /* kin of the next smaller micro-batches; AP_NONE: none */
 	uint32_t more, less; /* kin that recomputes more, and less; AP_NONE: none */
 	uint32_t listener, next[TELLERS]; /* a list of links: kin of which this one tells something */
+};
+
+struct turn { /* of a kin: what is looked up for each trial, so it lies closely together */
+	uint32_t first; /* the trial by which it is met: one that is likely to fit */
+	uint32_t smaller; /* kin of the next smaller micro-batches; AP_NONE: none */
+	bool known; /* something is told of it */
+	bool waits; /* for its first trial, which is open */
 	bool told; /* something that tells of it was learnt */
 };
 
@@ -87,6 +92,7 @@ struct ap_kins {
 	struct ap_ctx *ctx;
 	int64_t layers;
 	AP_VEC(struct kin) kins;
+	AP_VEC(struct turn) turns; /* [kins] */
 	uint32_t *of; /* [trials] */
 	AP_VEC(uint32_t) told; /* kin that is */
 };
@@ -132,7 +138,7 @@ static void list_listeners(struct ap_kins *all)
 		all->kins.v[i].listener = AP_NONE;
 	for (uint32_t i = 0; i < all->kins.n; i++) {
 		struct kin *k = &all->kins.v[i];
-		const uint32_t teller[TELLERS] = {k->smaller, k->more, k->less};
+		const uint32_t teller[TELLERS] = {all->turns.v[i].smaller, k->more, k->less};
 
 		for (uint32_t t = 0; t < TELLERS; t++) {
 			if (teller[t] == AP_NONE)
@@ -157,19 +163,22 @@ struct ap_kins *ap_kins_make(struct ap_ctx *ctx, const struct ap_decision_space 
 		bool fresh;
 
 		all->of[i] = kin_at(seen, p, p->mbs, p->kind, in_passes(p), &fresh);
-		if (fresh)
-			AP_PUSH(ctx->arena, all->kins, ((struct kin){.by = -1, .first = i}));
-		else if (is_leaner(p, &trial[all->kins.v[all->of[i]].first].point))
-			all->kins.v[all->of[i]].first = i;
+		if (fresh) {
+			AP_PUSH(ctx->arena, all->kins, ((struct kin){.by = -1}));
+			AP_PUSH(ctx->arena, all->turns, ((struct turn){.first = i, .waits = true}));
+		} else if (is_leaner(p, &trial[all->turns.v[all->of[i]].first].point)) {
+			all->turns.v[all->of[i]].first = i;
+		}
 	}
 	for (size_t i = 0; i < all->kins.n; i++) {
 		struct kin *k = &all->kins.v[i];
-		const struct ap_decision_point *p = &trial[k->first].point;
+		struct turn *turn = &all->turns.v[i];
+		const struct ap_decision_point *p = &trial[turn->first].point;
 
-		k->smaller = AP_NONE;
-		for (int64_t mbs = p->mbs - 1; mbs > 0 && k->smaller == AP_NONE; mbs--)
+		turn->smaller = AP_NONE;
+		for (int64_t mbs = p->mbs - 1; mbs > 0 && turn->smaller == AP_NONE; mbs--)
 			if (space->batch % mbs == 0)
-				k->smaller = kin_at(seen, p, mbs, p->kind, in_passes(p), NULL);
+				turn->smaller = kin_at(seen, p, mbs, p->kind, in_passes(p), NULL);
 		k->more = k->less = AP_NONE;
 		if (p->kind >= 0) {
 			k->more = kin_at(seen, p, p->mbs, p->kind + 1, in_passes(p), NULL);
@@ -194,34 +203,34 @@ static void tell(struct ap_kins *all, uint32_t kin)
 {
 	size_t at = all->told.n;
 
-	if (all->kins.v[kin].told)
+	if (all->turns.v[kin].told)
 		return;
-	all->kins.v[kin].told = true;
+	all->turns.v[kin].told = true;
 	AP_PUSH(all->ctx->arena, all->told, kin);
 	for (; at < all->told.n; at++) {
 		uint32_t link = all->kins.v[all->told.v[at]].listener;
 
 		while (link != AP_NONE) {
-			struct kin *k = &all->kins.v[link / TELLERS];
+			uint32_t own = link / TELLERS;
 
-			if (!k->told) {
-				k->told = true;
-				AP_PUSH(all->ctx->arena, all->told, link / TELLERS);
+			if (!all->turns.v[own].told) {
+				all->turns.v[own].told = true;
+				AP_PUSH(all->ctx->arena, all->told, own);
 			}
-			link = k->next[link % TELLERS];
+			link = all->kins.v[own].next[link % TELLERS];
 		}
 	}
 }
 
 bool ap_kins_is_told(const struct ap_kins *all, uint32_t i)
 {
-	return all->kins.v[all->of[i]].told;
+	return all->turns.v[all->of[i]].told;
 }
 
 void ap_kins_forget(struct ap_kins *all)
 {
 	for (size_t i = 0; i < all->told.n; i++)
-		all->kins.v[all->told.v[i]].told = false;
+		all->turns.v[all->told.v[i]].told = false;
 	all->told.n = 0;
 }
 
@@ -242,6 +251,7 @@ bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *to
 	if (k->by < 0) {
 		k->what = *told;
 		k->by = (int32_t)i;
+		all->turns.v[all->of[i]].known = true;
 		tell(all, all->of[i]);
 	}
 	for (size_t p = 0; p < k->passes.n; p++) {
@@ -260,35 +270,37 @@ bool ap_kins_learn(struct ap_kins *all, uint32_t i, const struct ap_kin_told *to
 	return true;
 }
 
-enum ap_kin_turn ap_kins_turn(const struct ap_kins *all, uint32_t i, const struct ap_decision_trial *trial)
+enum ap_kin_turn ap_kins_turn(const struct ap_kins *all, uint32_t i)
 {
-	const struct kin *k = &all->kins.v[all->of[i]];
-	const struct kin *smaller = k->smaller == AP_NONE ? NULL : &all->kins.v[k->smaller];
+	const struct turn *t = &all->turns.v[all->of[i]];
+	const struct turn *smaller = t->smaller == AP_NONE ? NULL : &all->turns.v[t->smaller];
 
-	if (k->by >= 0)
+	if (t->known)
 		return AP_KIN_KNOWN;
-	if ((smaller && smaller->by < 0 && trial[smaller->first].verdict == AP_DECISION_OPEN) ||
-		(k->first != i && trial[k->first].verdict == AP_DECISION_OPEN))
+	if ((smaller && !smaller->known && smaller->waits) || (t->first != i && t->waits))
 		return AP_KIN_WAITS;
 	return AP_KIN_FIRST;
+}
+
+void ap_kins_note(struct ap_kins *all, uint32_t i, bool open)
+{
+	struct turn *t = &all->turns.v[all->of[i]];
+
+	if (t->first == i)
+		t->waits = open;
 }
 
 /* ---- bounds by kin ---- */
 
 /* The kin that tells what this one holds at least: itself, else one of smaller micro-batches, or one that
  * recomputes more; NULL: nothing is known. */
-static const struct kin *holds_like(const struct ap_kins *all, const struct kin *k)
+static const struct kin *holds_like(const struct ap_kins *all, uint32_t kin)
 {
-	for (const struct kin *more = k;; more = &all->kins.v[more->more]) {
-		for (const struct kin *small = more;; small = &all->kins.v[small->smaller]) {
-			if (small->by >= 0)
-				return small;
-			if (small->smaller == AP_NONE)
-				break;
-		}
-		if (more->more == AP_NONE)
-			return NULL;
-	}
+	for (uint32_t more = kin; more != AP_NONE; more = all->kins.v[more].more)
+		for (uint32_t small = more; small != AP_NONE; small = all->turns.v[small].smaller)
+			if (all->turns.v[small].known)
+				return &all->kins.v[small];
+	return NULL;
 }
 
 /* Seconds of a micro-batch's pass at least, by trials of the kin, else of one that recomputes or deals
@@ -367,7 +379,7 @@ static double least_s(const struct ap_kin_told *k, double pass_s, const struct a
 double ap_kins_least_bytes(const struct ap_kins *all, uint32_t i, const struct ap_decision_trial *trial,
 	int32_t *by)
 {
-	const struct kin *like = holds_like(all, &all->kins.v[all->of[i]]);
+	const struct kin *like = holds_like(all, all->of[i]);
 
 	*by = like ? like->by : -1;
 	return like ? least_bytes(&like->what, &trial[i].point) : 0;

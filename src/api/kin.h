@@ -59,7 +59,10 @@ enum ap_kin_turn {
 	AP_KIN_WAITS /* another one comes before it: the one that needs the least memory, or, as it tells
 	                something of this one, kin of smaller micro-batches */
 };
-enum ap_kin_turn ap_kins_turn(const struct ap_kins *all, uint32_t i, const struct ap_decision_trial *trial);
+enum ap_kin_turn ap_kins_turn(const struct ap_kins *all, uint32_t i);
+
+/* Notes whether trial i is open still: some wait for it. */
+void ap_kins_note(struct ap_kins *all, uint32_t i, bool open);
 
 /* No plan of the trial needs fewer bytes on the devices of some stage; *by: the trial that shows it. 0:
  * nothing is known. */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/points.h"
@@ -21,9 +22,11 @@
 #include "plan/terms.h"
 
 enum { WHY_BYTES = 200 };
+enum { CHUNKS = 4 }; /* of entries, for each job, at least */
 
 struct entry {
 	struct ap_decision_point one; /* with the same degrees, in one stage; recompute: the kind */
+	uint32_t degrees; /* equal where operators are cut alike */
 	const struct ap_scheduler *splitting; /* that splits backward passes; NULL: none does */
 	uint32_t stages; /* of the points */
 	struct ap_partition_row *row; /* of made */
@@ -39,6 +42,7 @@ struct ap_layer_table {
 	const struct ap_decision_space *space;
 	struct ap_map *words; /* kinds */
 	struct ap_map *seen; /* ids are entries */
+	struct ap_map *degrees;
 	AP_VEC(struct entry *) entries;
 	size_t nmade; /* of them */
 	struct ap_map *schedules; /* ids are pipes */
@@ -53,7 +57,7 @@ struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap
 
 	*t = (struct ap_layer_table){.ctx = *ctx, .set = set, .src = src, .fold = fold, .space = space,
 		.words = ap_map_create(ctx->arena), .seen = ap_map_create(ctx->arena),
-		.schedules = ap_map_create(ctx->arena)};
+		.degrees = ap_map_create(ctx->arena), .schedules = ap_map_create(ctx->arena)};
 	return t;
 }
 
@@ -91,6 +95,14 @@ static void make_key(const struct ap_layer_table *t, const struct ap_decision_po
 		p->level, p->shard, scheduler_of(p)->splits, p->regathers, ap_map_get_str(t->words, word)};
 
 	memcpy(key, all, sizeof all);
+}
+
+/* Of points whose operators are cut alike: neither what is recomputed nor how parameters are dealt matters. */
+static uint32_t degrees_of(struct ap_layer_table *t, const struct ap_decision_point *p)
+{
+	const int64_t key[] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs};
+
+	return ap_map_put(t->degrees, key, sizeof key, NULL);
 }
 
 enum { SCHEDULE_KEY = 4 };
@@ -151,6 +163,7 @@ void ap_layer_table_want_rows(struct ap_layer_table *t, const struct ap_decision
 
 			e->stages = (uint32_t)point->pp;
 			e->one = in_one_stage(t, point, k);
+			e->degrees = degrees_of(t, point);
 			e->splitting = scheduler_of(point)->splits ? scheduler_of(point) : NULL;
 			e->row = AP_NEW_N(t->ctx.arena, struct ap_partition_row,
 				t->fold->nkept + AP_LAYERS_ENDS);
@@ -311,32 +324,47 @@ static void leave_summed(const struct ap_step *step, const double *summed_s, boo
 	}
 }
 
-/* Makes the rows of an entry. AP_LIMIT without a report if layers are no blocks of their own. */
-static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, struct entry *e)
+/* The inputs of an entry. cut: graph and counts of another one whose operators are cut alike, NULL before
+ * there is one; kept in ctx->arena. */
+static enum ap_status make_inputs(struct ap_ctx *ctx, const struct ap_layer_table *t, struct entry *e,
+	const struct ap_inputs *cut, struct ap_inputs *in)
 {
-	int32_t next = 0, nlayer = (int32_t)t->fold->nkept;
-	const struct ap_machine *staged;
 	struct ap_sources src = *t->src;
-	const struct ap_block_cost *cost;
 	struct ap_settings o;
-	struct ap_inputs in;
-	struct ap_plan plan;
-	uint32_t nrow = t->fold->nkept + AP_LAYERS_ENDS;
-	double *summed_s;
-	uint32_t *row_of;
 
 	src.apart = e->stages;
 	ap_points_settings(ctx, t->set, t->space, &e->one, &o);
 	ap_settings_check(ctx, &o, AP_FOR_evaluate);
 	AP_TRY(ap_diag_status(ctx->diag));
-	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, &in));
+	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, in));
+	if (cut) {
+		in->graph = in->request.graph = cut->graph;
+		in->counts = cut->counts;
+		return AP_OK;
+	}
 	e->made.by_degrees = true;
-	AP_TRY(ap_inputs_give(ctx, &o, &src, AP_FOR_evaluate, &in));
+	AP_TRY(ap_inputs_give(ctx, &o, &src, AP_FOR_evaluate, in));
 	e->made.by_degrees = false;
+	return AP_OK;
+}
+
+/* Makes the rows of an entry from its inputs. AP_LIMIT without a report if layers are no blocks of their
+ * own. */
+static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, struct ap_inputs *in,
+	struct entry *e)
+{
+	int32_t next = 0, nlayer = (int32_t)t->fold->nkept;
+	const struct ap_machine *staged;
+	const struct ap_block_cost *cost;
+	struct ap_plan plan;
+	uint32_t nrow = t->fold->nkept + AP_LAYERS_ENDS;
+	double *summed_s;
+	uint32_t *row_of;
+
 	if (e->splitting)
-		split_passes(ctx, e->splitting, &in.step);
-	ap_plan_sketch(ap_plan_maker_create(ctx, in.request.graph, in.machine, &in.step, AP_NO_LIMIT),
-		in.counts, &plan);
+		split_passes(ctx, e->splitting, &in->step);
+	ap_plan_price(ap_plan_maker_create(ctx, in->request.graph, in->machine, &in->step, AP_NO_LIMIT),
+		in->counts, &plan);
 	if (plan.blocks->nlayer != t->fold->nkept)
 		return AP_LIMIT;
 	cost = ap_block_costs_make(ctx, &plan);
@@ -351,14 +379,14 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		layer = layer >= 0 ? layer : next == 0 ? nlayer + AP_LAYERS_FIRST
 			: next == nlayer ? nlayer + AP_LAYERS_LAST : next;
 		row_of[b] = (uint32_t)layer;
-		add_block(&in.step, &cost[b], &e->row[layer]);
+		add_block(&in->step, &cost[b], &e->row[layer]);
 	}
 	summed_s = find_summed(ctx, &plan, row_of, t->fold->nkept);
 	for (uint32_t i = 0; i < nrow && e->stages == 1; i++) {
 		e->made.summed_s += summed_s[i];
 		summed_s[i] = 0;
 	}
-	leave_summed(&in.step, summed_s, e->splitting != NULL, e->row, nrow);
+	leave_summed(&in->step, summed_s, e->splitting != NULL, e->row, nrow);
 	lay_beside(cost, row_of, plan.blocks->n, e->splitting != NULL, summed_s, e->row, t->fold->nkept,
 		&e->made.left_s);
 	e->made.row = e->row;
@@ -366,35 +394,94 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	e->made.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers;
 	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);
 	ap_layer_border_make(ctx, &plan, row_of, t->fold->nkept, staged,
-		in.hybrid.sp || in.hybrid.ep > 1 || in.hybrid.pp_scatter, &e->made.border);
+		in->hybrid.sp || in->hybrid.ep > 1 || in->hybrid.pp_scatter, &e->made.border);
 	return next == nlayer ? AP_OK : AP_LIMIT;
 }
+
+struct chunk { /* of entries whose operators are cut alike */
+	uint32_t first, n;
+};
 
 struct filling {
 	struct ap_layer_table *t;
 	struct ap_workers *workers;
+	struct entry **order; /* of what is filled, by degrees */
+	const struct chunk *chunk;
 };
 
-static void make_entry(void *user, size_t i, int worker)
+/* Takes what was made of an entry, or why it was not. */
+static void take_made(struct ap_ctx *ctx, enum ap_status st, struct entry *e)
+{
+	const char *why;
+
+	if (st == AP_OK)
+		return;
+	why = ap_diag_first_error(ctx->diag);
+	snprintf(e->why, sizeof e->why, "%s", why ? why : "");
+	e->made = (struct ap_layer_rows){.why = why ? e->why : NULL, .by_degrees = e->made.by_degrees};
+}
+
+static void make_chunk(void *user, size_t i, int worker)
 {
 	struct filling *f = user;
-	struct entry *e = f->t->entries.v[f->t->nmade + i];
+	const struct chunk *c = &f->chunk[i];
 	struct ap_ctx ctx = ap_worker_begin(&f->workers->worker[worker]);
+	struct ap_inputs cut;
+	bool is_cut = false;
 
-	if (make(&ctx, f->t, e) != AP_OK) {
-		const char *why = ap_diag_first_error(ctx.diag);
+	for (uint32_t k = 0; k < c->n; k++) {
+		struct entry *e = f->order[c->first + k];
+		struct ap_mark mark = ap_arena_mark(ctx.arena), scratch = ap_arena_mark(ctx.scratch);
+		struct ap_inputs in;
+		enum ap_status st;
 
-		snprintf(e->why, sizeof e->why, "%s", why ? why : "");
-		e->made = (struct ap_layer_rows){.why = why ? e->why : NULL,
-			.by_degrees = e->made.by_degrees};
+		ctx.diag = ap_diag_create(ctx.arena, false);
+		st = make_inputs(&ctx, f->t, e, is_cut ? &cut : NULL, &in);
+		if (st == AP_OK && !is_cut) {
+			cut = in;
+			is_cut = true;
+			mark = ap_arena_mark(ctx.arena);
+		}
+		take_made(&ctx, st == AP_OK ? make(&ctx, f->t, &in, e) : st, e);
+		ap_arena_release(ctx.scratch, scratch);
+		ap_arena_release(ctx.arena, mark);
 	}
 	ap_worker_end(&f->workers->worker[worker]);
 }
 
+struct place { /* of an entry */
+	uint32_t degrees, at;
+};
+
+static int by_degrees(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->degrees != y->degrees)
+		return x->degrees < y->degrees ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
 void ap_layer_table_fill(struct ap_layer_table *t, struct ap_workers *workers)
 {
-	struct filling f = {t, workers};
+	struct ap_mark mark = ap_arena_mark(t->ctx.scratch);
+	uint32_t n = (uint32_t)(t->entries.n - t->nmade), nchunk = 0;
+	uint32_t most = 1 + n / (CHUNKS * (uint32_t)workers->n);
+	struct chunk *chunk = AP_NEW_N(t->ctx.scratch, struct chunk, n);
+	struct place *place = AP_NEW_N(t->ctx.scratch, struct place, n);
+	struct filling f = {t, workers, AP_NEW_N(t->ctx.scratch, struct entry *, n), chunk};
 
-	ap_par_for(t->ctx.arena, workers->n, t->entries.n - t->nmade, make_entry, &f);
+	for (uint32_t i = 0; i < n; i++)
+		place[i] = (struct place){t->entries.v[t->nmade + i]->degrees, i};
+	if (n > 1)
+		qsort(place, n, sizeof *place, by_degrees);
+	for (uint32_t i = 0; i < n; i++) {
+		f.order[i] = t->entries.v[t->nmade + place[i].at];
+		if (nchunk == 0 || chunk[nchunk - 1].n == most || place[i].degrees != place[i - 1].degrees)
+			chunk[nchunk++].first = i;
+		chunk[nchunk - 1].n++;
+	}
+	ap_par_for(t->ctx.arena, workers->n, nchunk, make_chunk, &f);
 	t->nmade = t->entries.n;
+	ap_arena_release(t->ctx.scratch, mark);
 }

@@ -71,6 +71,7 @@ void ap_rounds_offer(struct ap_rounds *r, uint32_t i, const struct ap_kin_told *
 	uint32_t place = place_of(r, i);
 
 	r->state[place] |= CHANGED;
+	ap_kins_note(r->kins, i, t->verdict == AP_DECISION_OPEN);
 	r->bound_s[place] = t->verdict == AP_DECISION_OPEN ? t->bound_s : INFINITY;
 	if (told->any && ap_kins_learn(r->kins, i, told))
 		r->learnt = true;
@@ -145,6 +146,7 @@ static bool judge_again(struct ap_rounds *r, uint32_t place)
 	const struct ap_decision_trial *t = &r->trial[i];
 	bool open = t->verdict == AP_DECISION_OPEN && judge(r, i);
 
+	ap_kins_note(r->kins, i, open);
 	r->bound_s[place] = open ? t->bound_s : INFINITY;
 	r->state[place] &= KNOWN;
 	if (open && t->step == AP_TRIAL_NEW)
@@ -177,7 +179,7 @@ static void pick_new(struct ap_ctx *ctx, struct ap_rounds *r, struct ap_round *o
 		if (!(r->state[to] & FRESH))
 			continue;
 		if (!(r->state[to] & KNOWN))
-			turn = ap_kins_turn(r->kins, i, r->trial);
+			turn = ap_kins_turn(r->kins, i);
 		if (turn == AP_KIN_WAITS || (turn == AP_KIN_FIRST && met[ap_kins_of(r->kins, i)]))
 			continue;
 		if (turn == AP_KIN_KNOWN)
