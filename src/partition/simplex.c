@@ -11,6 +11,7 @@
 #define FEASIBLE 1e-9
 #define LEAST_PIVOT 1e-9 /* no smaller element is one */
 #define VECTOR 8 /* doubles of the widest that there are */
+#define BLOCK 32 /* doubles that are looked through at once */
 #define LATER 8 /* changes of places that rows wait for */
 #define NEARLY 1e-12 /* products and quotients lose less */
 #define UNEQUAL 1e-8 /* by which equal costs are made to differ, at least */
@@ -176,24 +177,40 @@ int32_t ap_simplex_add(struct ap_simplex *l, const double *a, double az, double 
 	return l->nid++;
 }
 
-/* The column that row r can change places with so that no cost falls below 0; ncol: none. */
-static size_t entering(const struct ap_simplex *l, const double *row)
+/* May some column of n be better than one whose ratio is a little less than `near`? */
+static inline bool has_near(const double *restrict row, const double *restrict cost, double near, size_t n)
+{
+	int64_t any = 0;
+
+	for (size_t j = 0; j < n; j++)
+		any |= (int64_t)(row[j] > LEAST_PIVOT) & (int64_t)(cost[j] <= near * row[j]);
+	return any;
+}
+
+/* The column that row r can change places with so that no cost falls below 0; ncol: none. What is behind the
+ * columns is 0, and none. */
+AP_WIDE static size_t entering(const struct ap_simplex *l, const double *row)
 {
 	size_t best = l->ncol;
 	double least = INFINITY, near = INFINITY;
 
-	for (size_t j = 0; j < l->ncol; j++) {
-		double cost, ratio;
+	for (size_t from = 0; from < l->stride; from += BLOCK) {
+		size_t to = from + BLOCK < l->stride ? from + BLOCK : l->stride;
 
-		/* One test for both is seldom true: most quotients need not be made. */
-		if (!((row[j] > LEAST_PIVOT) & (l->cost[j] <= near * row[j])))
+		if (!has_near(&row[from], &l->cost[from], near, to - from)) /* few have */
 			continue;
-		cost = l->cost[j] > 0 ? l->cost[j] : 0;
-		ratio = cost / row[j];
-		if (best == l->ncol || ratio < least || (ratio == least && row[j] > row[best])) {
-			best = j;
-			least = ratio;
-			near = ratio * (1 + NEARLY);
+		for (size_t j = from; j < to; j++) {
+			double cost, ratio;
+
+			if (!((row[j] > LEAST_PIVOT) & (l->cost[j] <= near * row[j])))
+				continue;
+			cost = l->cost[j] > 0 ? l->cost[j] : 0;
+			ratio = cost / row[j];
+			if (best == l->ncol || ratio < least || (ratio == least && row[j] > row[best])) {
+				best = j;
+				least = ratio;
+				near = ratio * (1 + NEARLY);
+			}
 		}
 	}
 	return best;
@@ -312,17 +329,32 @@ AP_WIDE static void change_places(struct ap_simplex *l, size_t r, size_t c)
 		l->place[var] = -1 - (int32_t)c;
 }
 
-/* The row that is violated most; 0: none is. */
-static size_t find_worst(const struct ap_simplex *l)
+static inline bool has_less(const double *v, double than, size_t n)
+{
+	int64_t any = 0;
+
+	for (size_t i = 0; i < n; i++)
+		any |= v[i] < than;
+	return any;
+}
+
+/* The row that is violated most, the first of equals; 0: none is. z, in row 0, is none. */
+AP_WIDE static size_t find_worst(const struct ap_simplex *l)
 {
 	size_t worst = 0;
 	double least = -FEASIBLE;
 
-	for (size_t i = 1; i < l->nrow; i++)
-		if (l->last[i] < least) {
-			least = l->last[i];
-			worst = i;
-		}
+	for (size_t from = 1; from < l->nrow; from += BLOCK) {
+		size_t to = from + BLOCK < l->nrow ? from + BLOCK : l->nrow;
+
+		if (!has_less(&l->last[from], least, to - from))
+			continue;
+		for (size_t i = from; i < to; i++)
+			if (l->last[i] < least) {
+				least = l->last[i];
+				worst = i;
+			}
+	}
 	return worst;
 }
 
