@@ -699,6 +699,7 @@ static struct ap_ckpt without_states(struct ckpt_holding *h)
 static enum ap_status hold_ckpt(struct ckpt_holding *h)
 {
 	struct ap_pipe pipe = {.nstage = 1, .nsegment = 1};
+	const struct ap_sources src = {.graph = h->doc};
 	struct ap_step step;
 	const int32_t *const *counts;
 	const uint32_t *stage;
@@ -711,7 +712,7 @@ static enum ap_status hold_ckpt(struct ckpt_holding *h)
 	h->nstage = ap_ckpt_stages(&h->own, &h->ckpt, &stage);
 	h->nstage = h->nstage ? stage[h->nstage - 1] + 1 : 1;
 	AP_TRY(count_devices(h, &ndev));
-	AP_TRY(ap_input_step(&h->own, h->asked, h->doc, h->graph, &step));
+	AP_TRY(ap_input_step(&h->own, h->asked, &src, h->graph, &step));
 	pipe.nstage = (int32_t)h->nstage;
 	step.pipe = &pipe;
 	if (ndev)

@@ -355,6 +355,7 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	ap_ctx_phase(ctx, "deciding");
 	whole.ready = in.loaded;
 	whole.machine = in.machine;
+	AP_TRY(ap_input_software(ctx, &base, &whole.software));
 	whole.sketches = true;
 	*folded = whole;
 	folded->ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, fold);

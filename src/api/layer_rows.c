@@ -24,11 +24,16 @@
 enum { WHY_BYTES = 200 };
 enum { CHUNKS = 4 }; /* of entries, for each job, at least */
 
+struct stages { /* of a pipeline */
+	uint32_t n;
+	const struct ap_machine *all, *one; /* the machine in stages, and one of them by itself */
+};
+
 struct entry {
 	struct ap_decision_point one; /* with the same degrees, in one stage; recompute: the kind */
 	uint32_t degrees; /* equal where operators are cut alike */
+	const struct stages *among; /* of the points */
 	const struct ap_scheduler *splitting; /* that splits backward passes; NULL: none does */
-	uint32_t stages; /* of the points */
 	struct ap_partition_row *row; /* of made */
 	struct ap_layer_rows made;
 	char why[WHY_BYTES];
@@ -45,6 +50,8 @@ struct ap_layer_table {
 	struct ap_map *degrees;
 	AP_VEC(struct entry *) entries;
 	size_t nmade; /* of them */
+	struct ap_map *stage_numbers; /* ids are stages */
+	AP_VEC(const struct stages *) stages;
 	struct ap_map *schedules; /* ids are pipes */
 	AP_VEC(const struct ap_pipe *) pipes;
 };
@@ -57,7 +64,8 @@ struct ap_layer_table *ap_layer_table_create(struct ap_ctx *ctx, const struct ap
 
 	*t = (struct ap_layer_table){.ctx = *ctx, .set = set, .src = src, .fold = fold, .space = space,
 		.words = ap_map_create(ctx->arena), .seen = ap_map_create(ctx->arena),
-		.degrees = ap_map_create(ctx->arena), .schedules = ap_map_create(ctx->arena)};
+		.degrees = ap_map_create(ctx->arena), .stage_numbers = ap_map_create(ctx->arena),
+		.schedules = ap_map_create(ctx->arena)};
 	return t;
 }
 
@@ -103,6 +111,22 @@ static uint32_t degrees_of(struct ap_layer_table *t, const struct ap_decision_po
 	const int64_t key[] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs};
 
 	return ap_map_put(t->degrees, key, sizeof key, NULL);
+}
+
+static const struct stages *stages_of(struct ap_layer_table *t, int64_t n)
+{
+	bool fresh;
+	ap_id id = ap_map_put(t->stage_numbers, &n, sizeof n, &fresh);
+
+	if (fresh) {
+		struct stages *s = AP_NEW(t->ctx.arena, struct stages);
+
+		s->n = (uint32_t)n;
+		ap_machine_staged(&t->ctx, t->src->machine, s->n, &s->all);
+		ap_machine_stage(&t->ctx, t->src->machine, s->n, &s->one);
+		AP_PUSH(t->ctx.arena, t->stages, s);
+	}
+	return t->stages.v[id];
 }
 
 enum { SCHEDULE_KEY = 4 };
@@ -161,7 +185,7 @@ void ap_layer_table_want_rows(struct ap_layer_table *t, const struct ap_decision
 		if (fresh) {
 			struct entry *e = AP_NEW(t->ctx.arena, struct entry);
 
-			e->stages = (uint32_t)point->pp;
+			e->among = stages_of(t, point->pp);
 			e->one = in_one_stage(t, point, k);
 			e->degrees = degrees_of(t, point);
 			e->splitting = scheduler_of(point)->splits ? scheduler_of(point) : NULL;
@@ -324,20 +348,25 @@ static void leave_summed(const struct ap_step *step, const double *summed_s, boo
 	}
 }
 
-/* The inputs of an entry. cut: graph and counts of another one whose operators are cut alike, NULL before
- * there is one; kept in ctx->arena. */
+struct cut { /* of operators */
+	const struct ap_graph *graph; /* NULL: not made yet */
+	const int32_t *const *counts;
+};
+
+/* The inputs of an entry. cut: that of others whose operators are cut alike, if there is one. */
 static enum ap_status make_inputs(struct ap_ctx *ctx, const struct ap_layer_table *t, struct entry *e,
-	const struct ap_inputs *cut, struct ap_inputs *in)
+	const struct cut *cut, struct ap_inputs *in)
 {
 	struct ap_sources src = *t->src;
 	struct ap_settings o;
 
-	src.apart = e->stages;
+	src.apart = e->among->n;
+	src.stage = e->among->one;
 	ap_points_settings(ctx, t->set, t->space, &e->one, &o);
 	ap_settings_check(ctx, &o, AP_FOR_evaluate);
 	AP_TRY(ap_diag_status(ctx->diag));
 	AP_TRY(ap_inputs_make(ctx, &o, &src, AP_FOR_evaluate, in));
-	if (cut) {
+	if (cut->graph) {
 		in->graph = in->request.graph = cut->graph;
 		in->counts = cut->counts;
 		return AP_OK;
@@ -354,7 +383,6 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	struct entry *e)
 {
 	int32_t next = 0, nlayer = (int32_t)t->fold->nkept;
-	const struct ap_machine *staged;
 	const struct ap_block_cost *cost;
 	struct ap_plan plan;
 	uint32_t nrow = t->fold->nkept + AP_LAYERS_ENDS;
@@ -382,7 +410,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 		add_block(&in->step, &cost[b], &e->row[layer]);
 	}
 	summed_s = find_summed(ctx, &plan, row_of, t->fold->nkept);
-	for (uint32_t i = 0; i < nrow && e->stages == 1; i++) {
+	for (uint32_t i = 0; i < nrow && e->among->n == 1; i++) {
 		e->made.summed_s += summed_s[i];
 		summed_s[i] = 0;
 	}
@@ -392,8 +420,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	e->made.row = e->row;
 	e->made.passed_bytes = passed_on(ctx, &plan);
 	e->made.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers;
-	ap_machine_staged(ctx, t->src->machine, e->stages, &staged);
-	ap_layer_border_make(ctx, &plan, row_of, t->fold->nkept, staged,
+	ap_layer_border_make(ctx, &plan, row_of, t->fold->nkept, e->among->all,
 		in->hybrid.sp || in->hybrid.ep > 1 || in->hybrid.pp_scatter, &e->made.border);
 	return next == nlayer ? AP_OK : AP_LIMIT;
 }
@@ -426,8 +453,7 @@ static void make_chunk(void *user, size_t i, int worker)
 	struct filling *f = user;
 	const struct chunk *c = &f->chunk[i];
 	struct ap_ctx ctx = ap_worker_begin(&f->workers->worker[worker]);
-	struct ap_inputs cut;
-	bool is_cut = false;
+	struct cut cut = {NULL, NULL};
 
 	for (uint32_t k = 0; k < c->n; k++) {
 		struct entry *e = f->order[c->first + k];
@@ -436,10 +462,9 @@ static void make_chunk(void *user, size_t i, int worker)
 		enum ap_status st;
 
 		ctx.diag = ap_diag_create(ctx.arena, false);
-		st = make_inputs(&ctx, f->t, e, is_cut ? &cut : NULL, &in);
-		if (st == AP_OK && !is_cut) {
-			cut = in;
-			is_cut = true;
+		st = make_inputs(&ctx, f->t, e, &cut, &in);
+		if (st == AP_OK && !cut.graph) {
+			cut = (struct cut){in.graph, in.counts};
 			mark = ap_arena_mark(ctx.arena);
 		}
 		take_made(&ctx, st == AP_OK ? make(&ctx, f->t, &in, e) : st, e);

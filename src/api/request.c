@@ -675,16 +675,18 @@ static enum ap_status check_micro_batches(struct ap_ctx *ctx, const struct ap_se
 	return AP_OK;
 }
 
-enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_json *doc,
-	const struct ap_graph *g, struct ap_step *step)
+enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_graph *g, struct ap_step *step)
 {
 	*step = (struct ap_step)AP_STEP_DEFAULT;
 	assign(ctx->arena, set, step);
 	AP_TRY(ap_recompute_parse(ctx, ap_setting_said(ctx, set, AP_SET_recompute), set->recompute, step));
 	if (step->training)
-		AP_TRY(load_optimizer(ctx, set, doc, g, &step->optimizer));
+		AP_TRY(load_optimizer(ctx, set, src->graph, g, &step->optimizer));
 	AP_TRY(check_micro_batches(ctx, set, g));
-	AP_TRY(ap_input_software(ctx, set, &step->software));
+	step->software = src->software;
+	if (!step->software)
+		AP_TRY(ap_input_software(ctx, set, &step->software));
 	if (set->master_dtype >= 0) {
 		struct ap_software *own = AP_NEW(ctx->arena, struct ap_software);
 
@@ -976,7 +978,9 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	out->graph = out->loaded;
 	ap_ctx_phase(ctx, "making the machine");
 	AP_TRY(load_machine(ctx, set, src, out));
-	if (src->apart)
+	if (src->apart && src->stage)
+		out->machine = src->stage;
+	else if (src->apart)
 		ap_machine_stage(ctx, out->machine, src->apart, &out->machine);
 	if (o.stage_devices.n > 0 && ap_ints_equal(&o.stage_devices)) /* then it says nothing */
 		ap_setting_unset(&o, AP_SET_stage_devices);
@@ -984,7 +988,7 @@ enum ap_status ap_inputs_make(struct ap_ctx *ctx, const struct ap_settings *set,
 	AP_TRY(ask_executor(ctx, set, out->graph, out->chip));
 	AP_TRY(fill_hybrid(ctx, set, out, &o, &out->hybrid));
 	cut_inputs(ctx, out, &o);
-	AP_TRY(ap_input_step(ctx, &o, src->graph, out->graph, &out->step));
+	AP_TRY(ap_input_step(ctx, &o, src, out->graph, &out->step));
 	AP_TRY(fit_step(ctx, &o, out->graph, out->topo->ndev, &out->step));
 	piped = o.pipeline_stages > 1 || src->apart > 1;
 	out->step.gathers_each = ap_route_at((size_t)o.executor)->fsdp2 && !piped;

@@ -34,6 +34,8 @@ struct ap_sources {
 	const struct ap_graph *ready; /* made of graph before, under the same batch and phase; NULL: no */
 	const struct ap_machine *machine; /* made of the table before, whole; NULL: no */
 	uint32_t apart; /* the graph runs in one stage of so many, without the others; 0: in all */
+	const struct ap_machine *stage; /* what ap_machine_stage() makes of that, made before; NULL: no */
+	const struct ap_software *software; /* what ap_input_software() gives, found before; NULL: no */
 	bool sketches; /* inputs are for sketches, of which times and bytes are compared: costs have the usual
 			quantum, and nobody is told what is without effect */
 };
@@ -118,8 +120,8 @@ enum ap_status ap_input_chip(struct ap_ctx *ctx, const struct ap_settings *set,
 enum ap_status ap_input_software(struct ap_ctx *ctx, const struct ap_settings *set,
 	const struct ap_software **out);
 
-/* Makes the step from the settings, for graph g read from doc. */
-enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_json *doc,
-	const struct ap_graph *g, struct ap_step *out);
+/* Makes the step from the settings, for graph g read from src->graph. */
+enum ap_status ap_input_step(struct ap_ctx *ctx, const struct ap_settings *set,
+	const struct ap_sources *src, const struct ap_graph *g, struct ap_step *out);
 
 #endif

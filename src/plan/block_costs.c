@@ -233,7 +233,7 @@ const struct ap_block_cost *ap_block_costs_make(struct ap_ctx *ctx, const struct
 	struct ap_map *classes = ap_map_create(ctx->scratch);
 	struct ap_whole_step w;
 
-	ap_whole_step_make(ctx, p, false, &w);
+	ap_whole_step_passes(ctx, p, &w);
 	for (uint32_t b = 0; b < p->blocks->n; b++) {
 		out[b].part = p->blocks->part[b];
 		out[b].layer = p->blocks->layer[b];

@@ -13,7 +13,8 @@ static enum ap_pass finishing(const struct ap_whole_step *w)
 	return w->maker.splits ? AP_PASS_WEIGHT : AP_PASS_BACKWARD;
 }
 
-static void make_runs(struct ap_whole_step *w)
+/* Passes over micro-batches but the last one, if `last` is not asked for. */
+static void make_runs(struct ap_whole_step *w, bool last)
 {
 	for (int32_t i = w->x.npart; i-- > 0;) {
 		struct ap_pass_run *run = w->part[i].run;
@@ -22,13 +23,14 @@ static void make_runs(struct ap_whole_step *w)
 		ap_pass_make(&w->maker, i, AP_PASS_BACKWARD, AP_PASS_USUAL, &run[AP_PASS_BACKWARD]);
 		if (w->maker.splits)
 			ap_pass_make(&w->maker, i, AP_PASS_WEIGHT, AP_PASS_USUAL, &run[AP_PASS_WEIGHT]);
-		if (w->x.pipe && w->x.pipe->scheduler->beside) {
+		if (last && w->x.pipe && w->x.pipe->scheduler->beside) {
 			ap_pass_make(&w->maker, i, AP_PASS_FORWARD, AP_PASS_BESIDE,
 				&run[AP_RUN_FORWARD_BESIDE]);
 			ap_pass_make(&w->maker, i, AP_PASS_BACKWARD, AP_PASS_BESIDE,
 				&run[AP_RUN_BACKWARD_BESIDE]);
 		}
-		ap_pass_make(&w->maker, i, finishing(w), AP_PASS_LAST, &run[AP_RUN_LAST]);
+		if (last)
+			ap_pass_make(&w->maker, i, finishing(w), AP_PASS_LAST, &run[AP_RUN_LAST]);
 		assert(run[AP_PASS_FORWARD].net_bytes + run[AP_PASS_BACKWARD].net_bytes +
 			run[AP_PASS_WEIGHT].net_bytes == 0 || !w->x.p->step->training);
 	}
@@ -451,7 +453,7 @@ const struct ap_pass_run *ap_whole_step_slot(const struct ap_whole_step *w, int3
 	return &w->part[*part].run[slot->pass];
 }
 
-void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *w)
+static void begin(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *w)
 {
 	bool splits;
 
@@ -462,9 +464,20 @@ void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record
 	ap_buckets_make(ctx, &w->x, &w->buckets);
 	ap_pass_maker_init(ctx, &w->x, &w->live, &w->buckets, splits, record, &w->maker);
 	w->part = AP_NEW_N(ctx->scratch, struct ap_whole_step_part, w->x.npart);
+}
+
+void ap_whole_step_passes(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_whole_step *w)
+{
+	begin(ctx, p, false, w);
+	make_runs(w, false);
+}
+
+void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *w)
+{
+	begin(ctx, p, record, w);
 	w->stage = AP_NEW_N(ctx->scratch, struct ap_whole_step_stage, w->x.nstage);
 	w->bucket_start_s = AP_NEW_N(ctx->scratch, double, w->buckets.n);
-	make_runs(w);
+	make_runs(w, true);
 	lay_out(w);
 	for (int32_t i = 0; i < w->x.npart; i++)
 		w->part[i].last_slot = AP_NONE;
