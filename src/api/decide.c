@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/par.h"
 #include "base/vec.h"
+#include "graph/family.h"
 #include "plan/blocks.h"
 
 enum { USUAL_HEADROOM = 5 }; /* per cent, where nobody says and no memory of the software was measured */
@@ -353,12 +354,12 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 	ap_ctx_phase(ctx, "reading the graph");
 	AP_TRY(ap_inputs_make(ctx, &base, src, AP_FOR_search, &in));
 	ap_ctx_phase(ctx, "deciding");
-	whole.ready = in.loaded;
+	whole.ready = ap_family_note(ctx, in.loaded);
 	whole.machine = in.machine;
 	AP_TRY(ap_input_software(ctx, &base, &whole.software));
 	whole.sketches = true;
 	*folded = whole;
-	folded->ready = ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, fold);
+	folded->ready = ap_family_note(ctx, ap_graph_fold(ctx, in.loaded, KEPT_LAYERS, fold));
 	out->headroom = set->headroom >= 0 ? set->headroom
 		: in.step.software && in.step.software->memory_error > 0 ? in.step.software->memory_error
 		: USUAL_HEADROOM;

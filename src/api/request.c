@@ -24,6 +24,7 @@
 #include "cost/recompute.h"
 #include "cost/task.h"
 #include "drive/baseline.h"
+#include "graph/family.h"
 #include "graph/graph.h"
 #include "graph/kernel_times.h"
 #include "hw/constant.h"
@@ -831,6 +832,8 @@ static enum ap_status cut(struct ap_ctx *ctx, const struct ap_settings *o, const
 	}
 	if (o->pipeline_stages * o->pipeline_segments > 1 || says_stages(in->graph))
 		ap_graph_staged(ctx, in->graph, spot, &in->graph);
+	if (src->sketches && !in->graph->layers)
+		in->graph = ap_family_note(ctx, in->graph);
 	return AP_OK;
 }
 

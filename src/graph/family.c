@@ -204,7 +204,7 @@ static ap_id outermost(const struct families *x, const char *cell, int64_t *numb
 	return AP_NONE;
 }
 
-void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_family_chain *out)
+static void find_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_family_chain *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	int32_t *layer = AP_NEW_N(ctx->arena, int32_t, g->nnode);
@@ -268,4 +268,22 @@ void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_fam
 		}
 	out->name = name;
 	ap_arena_release(ctx->scratch, mark);
+}
+
+void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_family_chain *out)
+{
+	if (g->layers)
+		*out = *g->layers;
+	else
+		find_chain(ctx, g, out);
+}
+
+const struct ap_graph *ap_family_note(struct ap_ctx *ctx, const struct ap_graph *g)
+{
+	struct ap_graph *out = ap_arena_memdup(ctx->arena, g, sizeof *g);
+	struct ap_family_chain *layers = AP_NEW(ctx->arena, struct ap_family_chain);
+
+	ap_family_chain(ctx, g, layers);
+	out->layers = layers;
+	return out;
 }

@@ -35,4 +35,7 @@ struct ap_family_chain {
  */
 void ap_family_chain(struct ap_ctx *ctx, const struct ap_graph *g, struct ap_family_chain *out);
 
+/* The same graph, which knows its chain: of it and of copies with the same nodes it is found at once. */
+const struct ap_graph *ap_family_note(struct ap_ctx *ctx, const struct ap_graph *g);
+
 #endif

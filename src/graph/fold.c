@@ -783,6 +783,7 @@ const struct ap_graph *ap_graph_fold(struct ap_ctx *ctx, const struct ap_graph *
 			.cell_id = AP_NEW_N(ctx->scratch, ap_id, g->ncell),
 			.place = AP_NEW_N(ctx->scratch, uint32_t, f.chain.n), .whole = true};
 
+		b.g->layers = NULL;
 		build(&b);
 		if (b.whole && is_like(&b) && has_kept(&b))
 			folded = b.g;

@@ -96,6 +96,8 @@ struct ap_stage_devices {
 	int32_t like; /* the first stage with as many, which lie as these on the machine */
 };
 
+struct ap_family_chain;
+
 struct ap_graph {
 	const char *name;
 	const char *file; /* base name */
@@ -114,6 +116,7 @@ struct ap_graph {
 	int64_t batch; /* extent of the inputs' batch dimension; 0: not marked */
 	int64_t parameters; /* elements of all parameters */
 	const struct ap_stage_devices *devices; /* [stages] of a staged graph; NULL: each has as many */
+	const struct ap_family_chain *layers; /* ap_family_chain(), found before; NULL: it was not */
 };
 
 /* The number of devices that a node runs on: `usual` where stages are equal. */

@@ -269,6 +269,7 @@ void ap_graph_staged(struct ap_ctx *ctx, const struct ap_graph *g, const struct 
 	s.g = AP_NEW(ctx->arena, struct ap_graph);
 	*s.g = *g;
 	s.g->ntensor = 0;
+	s.g->layers = NULL;
 	s.tensor_id = AP_NEW_N(ctx->scratch, ap_id, g->ntensor);
 	s.node_id = AP_NEW_N(ctx->scratch, ap_id, g->nnode);
 	order_parts(&s);
