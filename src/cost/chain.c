@@ -114,7 +114,7 @@ static size_t layer_len(const char *cell)
 }
 
 /* Is it read, step by step and by nobody else, on the way to a softmax? */
-static bool leads_to_softmax(const struct ap_graph *g, ap_id node)
+static bool leads_to_softmax(const struct ap_graph *g, const struct ap_chain_node *of, ap_id node)
 {
 	enum { STEPS = 4 }; /* a cast, a scale, a mask, a view */
 
@@ -124,20 +124,32 @@ static bool leads_to_softmax(const struct ap_graph *g, ap_id node)
 		if (t->nuse != 1)
 			return false;
 		node = t->use[0].node;
-		if (roles_of(&g->node[node]) & SOFTMAX)
+		if (of[node].roles & SOFTMAX)
 			return true;
-		if (!(roles_of(&g->node[node]) & (ELEMENTS | CAST)) &&
+		if (!(of[node].roles & (ELEMENTS | CAST)) &&
 			!ap_op_is_view(g->node[node].bound.row))
 			return false;
 	}
 	return false;
 }
 
-static bool is_one_layer(const struct ap_node *a, const struct ap_node *b)
+const struct ap_chain_node *ap_chain_nodes(struct ap_ctx *ctx, const struct ap_graph *g)
 {
-	size_t n = layer_len(a->cell);
+	struct ap_chain_node *of = ap_arena_alloc_raw(ctx->scratch, g->nnode, sizeof *of);
 
-	return n == layer_len(b->cell) && strncmp(a->cell, b->cell, n) == 0;
+	for (ap_id i = 0; i < g->nnode; i++) {
+		bool again = i > 0 && g->node[i].cell == g->node[i - 1].cell;
+
+		of[i].roles = roles_of(&g->node[i]);
+		of[i].layer_len = again ? of[i - 1].layer_len : (uint32_t)layer_len(g->node[i].cell);
+	}
+	return of;
+}
+
+static bool is_one_layer(const struct ap_graph *g, const struct ap_chain_node *of, ap_id a, ap_id b)
+{
+	return of[a].layer_len == of[b].layer_len && (g->node[a].cell == g->node[b].cell ||
+		memcmp(g->node[a].cell, g->node[b].cell, of[a].layer_len) == 0);
 }
 
 /* The operator, behind views, whose result an operand is and nobody else reads; AP_NONE: there is none. */
@@ -150,8 +162,8 @@ static ap_id producer_of(const struct ap_graph *g, ap_id node, uint32_t operand)
 	return t->nuse == 1 ? t->producer : AP_NONE;
 }
 
-enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, ap_id node, uint32_t operand,
-	ap_id *producer)
+enum ap_chain_kind ap_chain_between(const struct ap_graph *g, const struct ap_chain_node *of, uint32_t chains,
+	ap_id node, uint32_t operand, ap_id *producer)
 {
 	const struct ap_node *n = &g->node[node], *from;
 	unsigned role, role_from;
@@ -162,12 +174,12 @@ enum ap_chain_kind ap_chain_between(const struct ap_graph *g, uint32_t chains, a
 		return AP_CHAIN_NONE;
 	from = &g->node[*producer];
 	if (n->measured || from->measured || n->once != from->once || n->stage != from->stage ||
-		n->segment != from->segment || !is_one_layer(n, from))
+		n->segment != from->segment || !is_one_layer(g, of, node, *producer))
 		return AP_CHAIN_NONE;
-	role = roles_of(n);
-	role_from = roles_of(from);
+	role = of[node].roles;
+	role_from = of[*producer].roles;
 	if (chains >> AP_CHAIN_SOFTMAX & 1 && role_from & role & ELEMENTS &&
-		leads_to_softmax(g, node))
+		leads_to_softmax(g, of, node))
 		return AP_CHAIN_JOINED;
 	for (size_t i = 0; i < AP_COUNT(links); i++)
 		if (chains >> links[i].chain & 1 && links[i].from & role_from && links[i].to & role)

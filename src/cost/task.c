@@ -654,13 +654,15 @@ static void find_beside(const struct filling *k)
 }
 
 /* Operators that the software computes in one kernel. */
-static void find_chains(const struct filling *k, uint32_t chains)
+static void find_chains(struct ap_ctx *ctx, const struct filling *k, uint32_t chains)
 {
+	const struct ap_chain_node *of = ap_chain_nodes(ctx, k->g);
+
 	for (ap_id i = 0; i < k->g->nnode; i++)
 		for (uint16_t x = 0; x < k->g->node[i].bound.nin; x++) {
 			ap_id from;
 			enum ap_chain_kind kind = ap_op_is_view(k->g->node[i].bound.row) ? AP_CHAIN_NONE
-				: ap_chain_between(k->g, chains, i, x, &from);
+				: ap_chain_between(k->g, of, chains, i, x, &from);
 			struct ap_task_result *r;
 
 			if (kind == AP_CHAIN_NONE)
@@ -726,7 +728,7 @@ void ap_tasks_make(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap
 	if (step->product_overlap)
 		find_beside(&k);
 	if (step->software && step->software->chains)
-		find_chains(&k, step->software->chains);
+		find_chains(ctx, &k, step->software->chains);
 	if (step->software && step->software->chains >> AP_CHAIN_PRODUCTS & 1)
 		find_products(ctx, &k);
 	for (ap_id i = 0; i < g->nnode; i++) {
