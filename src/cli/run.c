@@ -59,6 +59,12 @@ static void on_phase(void *user, const char *name)
 
 static void on_progress(void *user, const struct ap_progress *p);
 
+/* Are phases shown as they go on? */
+static bool shows_phases(const struct ap_settings *o)
+{
+	return o->progress == AP_PROGRESS_SHOWN && !o->quiet && !o->verbose && isatty(STDERR_FILENO);
+}
+
 void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 {
 	const struct ap_settings *o = &cli->set;
@@ -73,7 +79,7 @@ void ap_run_begin(struct ap_run *run, const struct ap_cli *cli)
 	run->ctx.stop = ap_stop_flag();
 	run->ctx.phase = on_phase;
 	run->ctx.phase_user = run;
-	run->ctx.progress = on_progress;
+	run->ctx.progress = shows_phases(o) || o->progress == AP_PROGRESS_JSON ? on_progress : NULL;
 	clock_gettime(CLOCK_MONOTONIC, &run->start);
 	read = AP_NEW_N(run->ctx.arena, const char *, cli->narg + 2);
 	run->to = (struct ap_writing){.ctx = &run->ctx, .set = o, .read = read};
@@ -200,8 +206,7 @@ void ap_run_phase(struct ap_run *run, const char *phase)
 	run->phase = phase;
 	clock_gettime(CLOCK_MONOTONIC, &run->phase_start);
 	run->progress.done = -1;
-	run->phase_shown =
-		o->progress == AP_PROGRESS_SHOWN && !o->quiet && !o->verbose && isatty(STDERR_FILENO);
+	run->phase_shown = shows_phases(o);
 	if (run->phase_shown || o->progress == AP_PROGRESS_JSON)
 		show_progress(run, true);
 }
