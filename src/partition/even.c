@@ -46,7 +46,7 @@ static uint32_t kind_of(const struct evening *e, int64_t layer, uint32_t kind)
 }
 
 /* Layers of a segment in each kind, [nkind], of those of its stage: each has its share, earlier ones what is
- * left. Of kind 0: the rest. */
+ * left. Of kind 0: the rest. share: 0 before. */
 static void deal(const struct evening *e, int32_t stage, int32_t segment, const int64_t *number,
 	int64_t *share)
 {
@@ -58,6 +58,8 @@ static void deal(const struct evening *e, int32_t stage, int32_t segment, const 
 		before += c < segment ? e->count[part[c]] : 0;
 	}
 	for (uint32_t k = e->p->nkind; k-- > 1;) {
+		if (number[k] == 0) /* as of most */
+			continue;
 		share[k] = e->p->kinds == AP_KINDS_UNIFORM ? number[k] : !all ? 0
 			: (number[k] * (before + n) + all - 1) / all - (number[k] * before + all - 1) / all;
 		share[k] = share[k] < left ? share[k] : left;
@@ -168,6 +170,7 @@ struct choosing { /* kinds of one stage, or of all */
 	int32_t stage; /* -1: of all, alike */
 	int64_t *number, *best; /* [nkind] tried, and the quickest so far */
 	double best_s;
+	enum alone { NOT_TRIED, FITS, DOES_NOT } *alone; /* [nkind] all layers in this one */
 };
 
 /* Does what is tried fit? Keeps it if it is quicker than all before. */
@@ -190,20 +193,26 @@ static bool try_numbers(struct choosing *x)
 	return true;
 }
 
+/* Do all n layers fit in one kind? */
+static bool try_alone(struct choosing *x, uint32_t kind, int64_t n)
+{
+	if (x->alone[kind] == NOT_TRIED) {
+		memset(x->number, 0, x->e->p->nkind * sizeof *x->number);
+		x->number[kind] = kind ? n : 0;
+		x->alone[kind] = try_numbers(x) ? FITS : DOES_NOT;
+	}
+	return x->alone[kind] == FITS;
+}
+
 /* Of n layers, as few in kind b as fit, all others in kind a; then the last one of them in each kind between,
  * which may do as well. */
 static void try_pair(struct choosing *x, uint32_t a, uint32_t b, int64_t n)
 {
 	int64_t low = 0, high = n; /* more than low are needed, high do */
 
+	if (try_alone(x, a, n) || !try_alone(x, b, n))
+		return;
 	memset(x->number, 0, x->e->p->nkind * sizeof *x->number);
-	x->number[a] = a ? n : 0;
-	if (b == 0 || try_numbers(x))
-		return;
-	x->number[a] = 0;
-	x->number[b] = n;
-	if (!try_numbers(x))
-		return;
 	while (high - low > 1) {
 		int64_t middle = low + (high - low) / 2;
 
@@ -228,9 +237,10 @@ static void try_pair(struct choosing *x, uint32_t a, uint32_t b, int64_t n)
 static bool choose_kinds(const struct evening *e, int32_t stage, int64_t n, int64_t *best)
 {
 	struct ap_mark mark = ap_arena_mark(e->ctx->scratch);
-	struct choosing x = {e, stage, AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), best, INFINITY};
+	struct choosing x = {e, stage, AP_NEW_N(e->ctx->scratch, int64_t, e->p->nkind), best, INFINITY,
+		AP_NEW_N(e->ctx->scratch, enum alone, e->p->nkind)};
 
-	if (!try_numbers(&x)) /* all in the first kind, which is the quickest */
+	if (!try_alone(&x, 0, n)) /* which is the quickest */
 		for (uint32_t a = 0; a < e->p->nkind; a++)
 			for (uint32_t b = a + 1; b < e->p->nkind; b++)
 				try_pair(&x, a, b, n);
