@@ -28,6 +28,7 @@ struct making {
 
 struct degree { /* in all kinds of a point */
 	uint32_t n; /* kinds */
+	bool has_all; /* none was left out */
 	struct kind kind[AP_MIX_KINDS];
 	struct ap_partition_degree end; /* what is sent */
 	struct ap_partition_shared shared;
@@ -195,20 +196,23 @@ static enum ap_status take_rows(const struct making *m, const struct ap_layer_ta
 	const char *const *word = ap_decision_kinds(space, point);
 
 	*out = (struct degree){.end = {.name = "", .send_s = INFINITY, .send_back_s = INFINITY,
-		.left_s = INFINITY}, .shared = {INFINITY, INFINITY}};
+		.left_s = INFINITY}, .shared = {INFINITY, INFINITY}, .has_all = true};
 	for (int k = 0; k < AP_MIX_KINDS && word[k]; k++) {
 		const struct ap_layer_rows *made = ap_layer_table_find(rows, point, k);
 		uint32_t n = out->n;
 
 		/* What a layer computes again for the next one, as norms behind a sum, joins the two. */
+		out->has_all = out->has_all && made->row;
 		if (!made->row && !made->why && n > 0)
 			continue;
 		if (!made->row)
 			return ap_diag_add(m->ctx->diag, AP_ERROR, AP_USAGE, NULL, NULL, "%s",
 				made->why ? made->why : "its layers are no runs of operators");
 		/* A kind without effect, such as selective beside fused attention. */
-		if (n > 0 && memcmp(made->row, out->kind[n - 1].row, m->nlayer * sizeof *made->row) == 0)
+		if (n > 0 && memcmp(made->row, out->kind[n - 1].row, m->nlayer * sizeof *made->row) == 0) {
+			out->has_all = false;
 			continue;
+		}
 		out->kind[n] = (struct kind){ap_arena_memdup(m->ctx->arena, made->row,
 			(m->nlayer + AP_LAYERS_ENDS) * sizeof *made->row), made->passed_bytes,
 			made->context_bytes, made->border.held_bytes,
@@ -277,7 +281,9 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	out->p.shared = d.shared;
 	if (space->uneven && has_ends(&m, &d.kind[0]))
 		out->p.least_at_ends = 0;
-	out->p.nkind = d.n = drop_dominated(&m, d.kind, names, d.n);
+	out->p.nkind = drop_dominated(&m, d.kind, names, d.n);
+	out->has_all_kinds = d.has_all && out->p.nkind == d.n;
+	d.n = out->p.nkind;
 	make_runs(&m, d.kind, &out->p);
 	add_up(&m, d.kind, d.n, out);
 	out->pass_s -= ap_layer_table_find(rows, point, 0)->summed_s;

@@ -16,6 +16,7 @@ struct ap_layer_problem {
 	double least_s; /* of one layer, at least */
 	double static_bytes, kept_bytes; /* of all layers, at least; kept: of each micro-batch */
 	int64_t context_bytes; /* of a device, beside all of them, whatever the stages */
+	bool has_all_kinds; /* of the point's mix: none is left out, because another one is as good */
 };
 
 /*

@@ -9,6 +9,7 @@
 #include "api/settle.h"
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/vec.h"
 #include "partition/even.h"
 #include "plan/make.h"
 
@@ -17,6 +18,9 @@ enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left 
 #define MOST_DEAL_WORK (6 * DEAL_WORK) /* of a point: after that it is not dealt again */
 #define DEAL_GAP 1e-3
 #define AGAIN_GAP 5e-3 /* where what was dealt did not fit: for a plan, not for a proof */
+#define LOOKED_AT (UINT64_C(1) << 13) /* plans by layers' figures, of points that have no more */
+enum { PRICED = 16 }; /* of these, for each time of the usual work */
+#define PRICE_WORK (UINT64_C(1) << 20) /* as much as pricing one, about */
 
 struct trying {
 	struct ap_ctx *ctx;
@@ -187,42 +191,6 @@ static void look(struct trying *t)
 	price_leanest(t, &q);
 }
 
-/* Bounds all plans of a point by its layers, with so many times the usual work. */
-static void bound(struct trying *t, uint32_t times)
-{
-	struct ap_layer_problem q;
-	struct ap_ctx *ctx = t->ctx;
-	struct ap_decision_trial *trial = t->trial;
-	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
-		t->c->usable_bytes, &q);
-	int64_t lack_bytes;
-	double bound_s;
-	bool hurried = false;
-
-	assert(st == AP_OK);
-	(void)st;
-	if (trial->verdict == AP_DECISION_FITS && trial->point.pp == 1 &&
-		strcmp(trial->point.recompute, q.p.kind[0]) == 0) {
-		/* Without a pipeline there is no other plan but those that recompute more. */
-		trial->bound_s = trial->step_s;
-		return;
-	}
-	bound_s = trial->holds && times == 1
-		? ap_partition_bound_soon(ctx, &q.p, t->c->below_s, t->c->plenty_s, &hurried)
-		: ap_layer_problem_bound(ctx, &q, t->c->below_s, times, &t->yield->bounding);
-	trial->bound_s = fmax(trial->bound_s, bound_s);
-	trial->hurried_s = hurried ? t->c->below_s : 0;
-	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
-		return;
-	lack_bytes = ap_partition_lack(ctx, &q.p);
-	if (lack_bytes > 0)
-		trial->memory_bytes = t->c->usable_bytes + lack_bytes;
-	else if (!(t->c->below_s < INFINITY))
-		price_leanest(t, &q); /* while there is no plan, how much the leanest lacks is of interest */
-	if (trial->verdict == AP_DECISION_OPEN)
-		trial->verdict = AP_DECISION_TOO_LARGE;
-}
-
 double ap_trial_bound_s(struct ap_ctx *ctx, const struct ap_layer_table *rows,
 	const struct ap_decision_space *space, int64_t usable_bytes, const struct ap_decision_trial *trial)
 {
@@ -282,6 +250,118 @@ static void deal(struct trying *t)
 		before.bound_s = trial->bound_s;
 		*trial = before;
 	}
+}
+
+struct listed { /* a plan, and what it takes at least */
+	struct ap_partition_plan plan;
+	double least_s;
+};
+
+struct listing {
+	struct ap_ctx *ctx;
+	const struct ap_partition *p;
+	AP_VEC(struct listed) plans;
+};
+
+static void list(void *user, const struct ap_partition_plan *plan, double cost)
+{
+	struct listing *l = user;
+	struct ap_arena *arena = l->ctx->arena;
+	size_t parts = (size_t)l->p->nstage * (size_t)l->p->nsegment;
+	struct listed one = {{.first = ap_arena_memdup(arena, plan->first, (parts + 1) * sizeof *plan->first),
+		.kind = ap_arena_memdup(arena, plan->kind,
+			(size_t)ap_partition_layers(l->p) * sizeof *plan->kind),
+		.number = l->p->kinds == AP_KINDS_UNIFORM ? ap_arena_memdup(arena, plan->number,
+			l->p->nkind * sizeof *plan->number) : NULL}, cost};
+
+	AP_PUSH(arena, l->plans, one);
+}
+
+/* The listed plan that takes least of those that are left. */
+static struct listed *least(const struct listing *l)
+{
+	struct listed *best = &l->plans.v[0];
+
+	for (size_t i = 1; i < l->plans.n; i++)
+		if (l->plans.v[i].least_s < best->least_s)
+			best = &l->plans.v[i];
+	return best;
+}
+
+/*
+ * Prices the plans of a point that has few, those first that take least by their layers: the point takes no
+ * less than the best of them, or than the first that is not priced takes by its layers. Returns false if it has
+ * too many, or some that the problem leaves out.
+ */
+static bool price_each(struct trying *t, const struct ap_layer_problem *q, uint32_t times)
+{
+	struct ap_decision_trial *trial = t->trial, best = *trial;
+	struct listing l = {.ctx = t->ctx, .p = &q->p};
+	double bound_s = t->c->below_s;
+
+	if (!q->has_all_kinds || !ap_partition_each(t->ctx, &q->p, t->c->below_s, LOOKED_AT, list, &l))
+		return false;
+	for (uint32_t n = 0; l.plans.n > 0; n++) {
+		struct listed *next = least(&l);
+
+		if (next->least_s >= bound_s)
+			break;
+		if (n == PRICED * times) {
+			bound_s = next->least_s;
+			break;
+		}
+		trial->verdict = AP_DECISION_OPEN;
+		if (price_dealt(t, q, &next->plan, NULL) && trial->verdict != AP_DECISION_FITS)
+			bound_s = next->least_s; /* it is not known what it takes */
+		if (trial->verdict == AP_DECISION_FITS && (best.verdict != AP_DECISION_FITS ||
+			trial->step_s < best.step_s))
+			best = *trial;
+		if (trial->verdict == AP_DECISION_FITS)
+			bound_s = fmin(bound_s, trial->step_s);
+		t->yield->bounding += PRICE_WORK;
+		*next = l.plans.v[--l.plans.n];
+	}
+	*trial = best;
+	trial->bound_s = fmax(trial->bound_s, bound_s);
+	return true;
+}
+
+/* Bounds all plans of a point by its layers, with so many times the usual work. */
+static void bound(struct trying *t, uint32_t times)
+{
+	struct ap_layer_problem q;
+	struct ap_ctx *ctx = t->ctx;
+	struct ap_decision_trial *trial = t->trial;
+	enum ap_status st = ap_layer_problem_make(ctx, t->c->rows, t->c->space, &trial->point,
+		t->c->usable_bytes, &q);
+	int64_t lack_bytes;
+	double bound_s;
+	bool hurried = false;
+
+	assert(st == AP_OK);
+	(void)st;
+	if (trial->verdict == AP_DECISION_FITS && trial->point.pp == 1 &&
+		strcmp(trial->point.recompute, q.p.kind[0]) == 0) {
+		/* Without a pipeline there is no other plan but those that recompute more. */
+		trial->bound_s = trial->step_s;
+		return;
+	}
+	if (times > 1 && t->c->below_s < INFINITY && price_each(t, &q, times))
+		return;
+	bound_s = trial->holds && times == 1
+		? ap_partition_bound_soon(ctx, &q.p, t->c->below_s, t->c->plenty_s, &hurried)
+		: ap_layer_problem_bound(ctx, &q, t->c->below_s, times, &t->yield->bounding);
+	trial->bound_s = fmax(trial->bound_s, bound_s);
+	trial->hurried_s = hurried ? t->c->below_s : 0;
+	if (trial->verdict == AP_DECISION_FITS || trial->bound_s < INFINITY)
+		return;
+	lack_bytes = ap_partition_lack(ctx, &q.p);
+	if (lack_bytes > 0)
+		trial->memory_bytes = t->c->usable_bytes + lack_bytes;
+	else if (!(t->c->below_s < INFINITY))
+		price_leanest(t, &q); /* while there is no plan, how much the leanest lacks is of interest */
+	if (trial->verdict == AP_DECISION_OPEN)
+		trial->verdict = AP_DECISION_TOO_LARGE;
 }
 
 /* Says why a point is no plan. */

@@ -201,6 +201,13 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 void ap_partition_brute(struct ap_ctx *ctx, const struct ap_partition *p,
 	const struct ap_partition_budget *budget, struct ap_partition_choice *out);
 
+/* Every plan of the oracle's that keeps all rules and costs less than `below`, which is valid as long as the
+ * call, in an order that is the same for the same problem. False: there are more than `most` plans to look at,
+ * and some may have been left out. O(most * slots). */
+typedef void ap_partition_visit_fn(void *user, const struct ap_partition_plan *plan, double cost);
+bool ap_partition_each(struct ap_ctx *ctx, const struct ap_partition *p, double below, uint64_t most,
+	ap_partition_visit_fn *visit, void *user);
+
 /* A bound of the objective from below, far cheaper than a search; INFINITY: no plan exists, for certain.
  * Milliseconds, some hundred replays of the schedule: O(slots) each. */
 double ap_partition_bound(struct ap_ctx *ctx, const struct ap_partition *p);

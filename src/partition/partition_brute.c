@@ -28,6 +28,8 @@ struct brute {
 	int64_t *number; /* [nkind] */
 	struct ap_partition_choice *out;
 	uint64_t most; /* plans */
+	ap_partition_visit_fn *visit; /* NULL: the best is kept */
+	void *user;
 	int64_t shortest; /* bytes that a plan lacks */
 };
 
@@ -105,7 +107,9 @@ static void try_one(struct brute *b)
 	ap_partition_judge_in(&b->own, b->p, &b->pipe, &plan, &worth);
 	cost = b->p->objective == AP_OBJECTIVE_STEP ? worth.step_s : worth.largest_s;
 	b->out->work++;
-	if (!worth.fault && cost < b->out->cost)
+	if (!worth.fault && cost < b->out->cost && b->visit)
+		b->visit(b->user, &plan, cost);
+	else if (!worth.fault && cost < b->out->cost)
 		keep(b, &worth, cost);
 	if (worth.fault && worth.stage) {
 		int64_t lack = 0;
@@ -294,4 +298,43 @@ void ap_partition_brute(struct ap_ctx *ctx, const struct ap_partition *p,
 	out->outcome =
 		out->plan ? all ? AP_OUT_OPTIMAL : AP_OUT_FEASIBLE : all ? AP_OUT_INFEASIBLE : AP_OUT_LIMIT;
 	out->ended = all ? AP_ENDED_PROVEN : ap_ctx_stopped(ctx) ? AP_ENDED_STOPPED : AP_ENDED_WORK;
+}
+
+/* Ways to share n equal things out to k. */
+static double ways(int64_t n, int64_t k)
+{
+	double sum = 1;
+
+	for (int64_t i = 1; i < k; i++)
+		sum *= (double)(n + i) / (double)i;
+	return sum;
+}
+
+/* Plans that are looked at, about. */
+static double about(const struct ap_partition *p)
+{
+	int64_t parts = (int64_t)p->nstage * p->nsegment, body = ap_partition_body(p);
+	int64_t each = p->kinds == AP_KINDS_UNIFORM ? body : body / parts + 1;
+	double kinds = p->kinds == AP_KINDS_FREE ? pow((double)p->nkind, (double)body)
+		: pow(ways(each, (int64_t)p->nkind), p->kinds == AP_KINDS_LIST ? (double)parts : 1);
+
+	return ways(body, parts) * kinds * pow((double)p->ndegree, p->degree_by_stage ? p->nstage : 1);
+}
+
+bool ap_partition_each(struct ap_ctx *ctx, const struct ap_partition *p, double below, uint64_t most,
+	ap_partition_visit_fn *visit, void *user)
+{
+	struct ap_partition_choice choice = {.cost = below};
+	struct brute b = {.ctx = ctx, .own = *ctx, .p = p, .npart = p->nstage * p->nsegment, .out = &choice,
+		.most = most, .visit = visit, .user = user};
+	bool all;
+
+	if (about(p) > (double)most)
+		return false;
+	lay_out(&b);
+	ap_schedule_pipe(ctx, p->scheduler, p->nstage, p->nsegment, p->nmicro, &b.pipe);
+	b.own.arena = ap_arena_create_like(ctx->arena);
+	all = try_all(&b);
+	ap_arena_destroy(b.own.arena);
+	return all;
 }

@@ -334,6 +334,44 @@ static bool check_even(const struct pipeline *x, struct ap_ctx *ctx, const struc
 	return true;
 }
 
+struct visits {
+	struct ap_ctx *ctx;
+	const struct ap_partition *p;
+	double below, least;
+	uint64_t n;
+};
+
+static void visit(void *user, const struct ap_partition_plan *plan, double cost)
+{
+	struct visits *v = user;
+	struct ap_partition_worth worth;
+
+	ap_partition_judge(v->ctx, v->p, plan, &worth);
+	ck_assert_ptr_null(worth.fault);
+	ck_assert_double_eq(v->p->objective == AP_OBJECTIVE_STEP ? worth.step_s : worth.largest_s, cost);
+	ck_assert(cost < v->below);
+	v->least = fmin(v->least, cost);
+	v->n++;
+}
+
+/* Plans below a limit are all visited or, where there may be too many, not said to be. */
+static void check_each(const struct pipeline *x, struct ap_ctx *ctx, const struct ap_partition_choice *all)
+{
+	struct visits v = {ctx, &x->p, nextafter(all->cost, INFINITY), INFINITY, 0};
+	bool ended = ap_partition_each(ctx, &x->p, v.below, MOST_PLANS, visit, &v);
+	uint64_t best = v.n;
+
+	ck_assert(!ended || (near(v.least, all->cost) && best >= 1));
+	v.below = all->cost * 1.1 + 1;
+	ck_assert(ap_partition_each(ctx, &x->p, v.below, MOST_PLANS, visit, &v) == ended);
+	ck_assert(v.n >= 2 * best && !(v.least < all->cost));
+	v.n = 0;
+	v.below = all->cost;
+	(void)ap_partition_each(ctx, &x->p, v.below, MOST_PLANS, visit, &v);
+	ck_assert_uint_eq(v.n, 0);
+	ck_assert(!ap_partition_each(ctx, &x->p, INFINITY, 0, visit, &v) && v.n == 0);
+}
+
 START_TEST(the_engine_finds_what_all_plans_have)
 {
 	uint64_t seed = random_seed(), cases = case_count(), tried = 0, limited = 0, none = 0, even = 0;
@@ -363,6 +401,8 @@ START_TEST(the_engine_finds_what_all_plans_have)
 			even += check_even(&x, &ctx, &all);
 			if (all.plan)
 				check_below(&x, &ctx, &all);
+			if (all.plan)
+				check_each(&x, &ctx, &all);
 		}
 		ctx_destroy(&ctx);
 	}
