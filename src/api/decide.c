@@ -25,6 +25,8 @@ enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and wha
                        made better before somebody asks */
 #define DEAL_BEYOND (UINT64_C(1) << 24) /* work, likewise, of what the executor cannot be told */
 #define PRESS_ALL (UINT64_C(1) << 28) /* work to bound those again that the bound of all comes from */
+#define FAR 0.02 /* of the best: a bound that is more below it is worth PRESS_FAR times the work */
+enum { PRESS_FAR = 3 };
 #define DEAL_ALL (UINT64_C(1) << 27) /* work to deal the layers of all points: about a second */
 
 /* The network's layers are runs of operators, each by itself, one behind the other. */
@@ -203,6 +205,14 @@ static void try_one(void *user, size_t i, int worker)
 	ap_trial_go_on(&ctx, x->c, t, &x->yield[i]);
 	keep_texts(w->kept, t);
 	ap_worker_end(w);
+}
+
+/* Work to bound those again that the bound of all comes from: of the first of the round. */
+static uint64_t press_work(const struct ap_rounds *r, const struct ap_round *round)
+{
+	bool is_far = r->trial[round->at[0]].bound_s < ap_rounds_best_s(r) * (1 - FAR);
+
+	return is_far ? PRESS_FAR * PRESS_ALL : PRESS_ALL;
 }
 
 struct spent {
@@ -401,8 +411,8 @@ enum ap_status ap_decide(struct ap_ctx *ctx, const struct ap_settings *set,
 			tell(ctx, &rounds);
 	}
 	spent.bounding = 0;
-	while (!told && set->prune && spent.bounding < PRESS_ALL && !ap_ctx_stopped(ctx) &&
-		ap_rounds_press(&rounds, &round)) {
+	while (!told && set->prune && !ap_ctx_stopped(ctx) && ap_rounds_press(&rounds, &round) &&
+		spent.bounding < press_work(&rounds, &round)) {
 		run(ctx, &c, rows, &round, &workers, &rounds, &spent);
 		if (!asked)
 			tell(ctx, &rounds);

@@ -19,7 +19,7 @@ enum { MISFITS = 4 }; /* plans that turn out not to fit, before a point is left 
 #define DEAL_GAP 1e-3
 #define AGAIN_GAP 5e-3 /* where what was dealt did not fit: for a plan, not for a proof */
 #define LOOKED_AT (UINT64_C(1) << 13) /* plans by layers' figures, of points that have no more */
-enum { PRICED = 16 }; /* of these, for each time of the usual work */
+enum { PRICED = 4 }; /* of these, for each time of the usual work */
 #define PRICE_WORK (UINT64_C(1) << 20) /* as much as pricing one, about */
 
 struct trying {
@@ -388,8 +388,8 @@ void ap_trial_go_on(struct ap_ctx *ctx, const struct ap_trial_case *c, struct ap
 		bound(&t, 1);
 	else if (trial->step == AP_TRIAL_BOUNDED)
 		deal(&t);
-	else /* all depends on its bound: four times the work, then sixteen times, ... */
-		bound(&t, UINT32_C(4) << 2 * (trial->step - AP_TRIAL_DEALT));
+	else /* all depends on its bound: sixteen times the work, then 64 times, ... */
+		bound(&t, UINT32_C(16) << 2 * (trial->step - AP_TRIAL_DEALT));
 	trial->step++;
 	explain(ctx, trial);
 }

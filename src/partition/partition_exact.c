@@ -27,7 +27,8 @@
 #define BOUND_WORK 300000 /* of ap_partition_bound(): a millisecond */
 #define FEW_CELLS 1000 /* parts times layers, where segments' lattices are quick */
 #define RELAX_WORK 12000000 /* of the same, where layers are shared out in fractions */
-#define WHOLE_WORK 500000 /* and where these are told apart by whole ones */
+#define WHOLE_WORK 500000 /* and where these are told apart by whole ones; */
+#define WHOLE_MORE 2 /* times that, where more than the usual work is spent */
 #define COMPARISONS (UINT64_C(1) << 21) /* of choices, likewise: some ten milliseconds */
 #define FAR (INT64_MAX / 4) /* no plan */
 #define NONE_YET ((INT64_C(1) << 52) + 1) /* ticks */
@@ -543,7 +544,7 @@ static int64_t bound_of(struct ap_ctx *ctx, const struct ap_partition *p, const 
 			ap_relax_hurry(relax, (int64_t)ceil((how->plenty + ap_options_error_s(c)) /
 				ap_options_tick_s(c)));
 		value = ap_relax_bound(relax, most, (uint64_t)how->times * RELAX_WORK,
-			(uint64_t)how->times * WHOLE_WORK);
+			(uint64_t)how->times * WHOLE_WORK * (how->times > 1 ? WHOLE_MORE : 1));
 		*how->work += ap_relax_work(relax);
 		*how->hurried |= ap_relax_hurried(relax);
 		bound = value > bound ? value : bound;

@@ -1610,6 +1610,7 @@ static void round_up(struct program *x, const double *layers, int rounds, int64_
 	double *now = AP_NEW_N(r->ctx->scratch, double, nstage);
 	struct whole *w = AP_NEW_N(r->ctx->scratch, struct whole, nstage);
 	struct ap_simplex *lp;
+	uint64_t begun, left;
 
 	stage_layers(x, layers, now);
 	for (int32_t s = 0; s < nstage; s++)
@@ -1623,9 +1624,13 @@ static void round_up(struct program *x, const double *layers, int rounds, int64_
 	if (n < 1 || n > nstage || nstage == 1)
 		return;
 	lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	begun = r->work;
+	left = limit > begun ? limit - begun : 0;
 	for (int32_t s = 0; s < nstage; s++) {
 		begin_whole(x, s, now[s], slack, &w[s]);
 		go_on(x, lp, s, &w[s], 0, most, limit);
+		if (rounds == 0 && s == 0 && 4 * (uint64_t)nstage * (r->work - begun) > left)
+			return; /* what it says without rounds is not worth that */
 		w[s].done = rounds == 0;
 	}
 	for (;;) {
@@ -1646,6 +1651,114 @@ static void round_up(struct program *x, const double *layers, int rounds, int64_
 		go_on(x, lp, next, &w[next], rounds, most, limit);
 		w[next].done = w[next].done || rounds == 0;
 	}
+}
+
+/* Puts `one` in a, which is 0, for columns of the body's layers in a stage. Returns what it has besides. */
+static double stage_columns(const struct program *x, int32_t stage, double one, double *a)
+{
+	const struct ap_relax *r = x->r;
+	double base = 0;
+
+	for (int32_t q = 0; q < r->npart; q++)
+		base += r->stage_of[q] == stage ? (double)x->base[q].layers : 0;
+	for (size_t j = 0; j < x->col.n; j++)
+		if (r->stage_of[x->col.v[j].part] == stage && x->group.v[x->col.v[j].group].is_body)
+			a[j] = one;
+	return base;
+}
+
+/* The fewest layers of the body that are in other stages, of plans in fractions that keep the limits of
+ * memory. x: the program of these, z at least 0; what it learns of limits stays there. lp: room for it. */
+static double fewest_elsewhere(struct program *x, struct ap_simplex *lp, int32_t stage)
+{
+	struct ap_relax *r = x->r;
+	struct program y = *x;
+	size_t known = x->row.n + 1;
+	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = stage_columns(x, stage, 1, a);
+
+	y.lp = lp;
+	ap_simplex_copy(y.lp, x->lp);
+	y.row.v = ap_arena_memdup(r->ctx->arena, y.row.v, y.row.n * sizeof *y.row.v);
+	y.row.cap = y.row.n;
+	add_row(&y, a, 1, (double)r->nbody - base);
+	(void)solve(&y);
+	for (; known < y.row.n; known++)
+		if (y.row.v[known].az == 0)
+			add_row(x, y.row.v[known].a, 0, y.row.v[known].b);
+	return y.bound;
+}
+
+/* A program that has no rows yet but those of groups, and z at least 0. */
+static void begin_limits(struct program *y)
+{
+	struct ap_relax *r = y->r;
+
+	y->lp = ap_simplex_create(r->ctx->arena, y->col.n, MOST_ROWS);
+	y->row.v = NULL;
+	y->row.n = y->row.cap = 0;
+	y->nid = y->watched = 0;
+	y->bound = 0;
+	add_row(y, AP_NEW_N(r->ctx->arena, double, y->col.n + 1), 1, 0);
+	add_groups(y);
+}
+
+/* The row by which a stage has as many layers as the limits of y allow in fractions, rounded down, at most.
+ * lp: room. Returns false if no plan keeps them. */
+static bool cap_stage(struct program *y, struct ap_simplex *lp, int32_t stage, struct row *out)
+{
+	double elsewhere = fewest_elsewhere(y, lp, stage);
+	double *a = AP_NEW_N(y->r->ctx->arena, double, y->col.n + 1);
+
+	if (elsewhere == INFINITY)
+		return false;
+	*out = (struct row){.a = a, .id = WAITING};
+	out->b = stage_columns(y, stage, -1, a) - floor((double)y->r->nbody - elsewhere);
+	return true;
+}
+
+/* Stages have whole layers: as many as memory allows are the most. */
+static void cap_stages(struct program *x)
+{
+	struct ap_relax *r = x->r;
+	struct program y = *x;
+	struct ap_simplex *lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	struct row row;
+
+	begin_limits(&y);
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		if (!cap_stage(&y, lp, s, &row)) {
+			x->bound = INFINITY;
+			return;
+		}
+		add_row(x, row.a, 0, row.b);
+	}
+}
+
+/*
+ * Plans that take no more than `most` ticks have as many layers in a stage as all rows allow with z at that:
+ * rounded down, these are rows, which hold of such plans alone. Returns false if there are none.
+ */
+static bool cap_by_time(struct program *x, int64_t most)
+{
+	struct ap_relax *r = x->r;
+	struct program y = *x;
+	struct ap_simplex *lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
+	double z = (double)most / r->unit * (1 + VIOLATED);
+	struct row row;
+
+	begin_limits(&y);
+	for (size_t i = 0; i < x->row.n; i++) {
+		const struct row *known = &x->row.v[i];
+
+		row = (struct row){known->a, 0, known->b - known->az * z, WAITING};
+		AP_PUSH(r->ctx->arena, y.row, row);
+	}
+	for (int32_t s = 0; s < r->p->nstage; s++) {
+		if (!cap_stage(&y, lp, s, &row))
+			return false;
+		AP_PUSH(r->ctx->arena, x->row, row);
+	}
+	return true;
 }
 
 struct fork { /* a part, or a stage, has at most or at least so many layers of the body */
@@ -1876,7 +1989,8 @@ static size_t least_node(const struct tree *t)
 
 /*
  * Parts have whole layers: where the least plan of a node, in fractions, has a part of one, plans have less,
- * or more. The node with the least bound is the next one that is told apart like that.
+ * or more. The node with the least bound is the next one that is told apart like that. The bound is one of
+ * plans that take no more than `most`.
  */
 static void branch(struct program *x, const double *center, int64_t most, uint64_t limit)
 {
@@ -1885,6 +1999,10 @@ static void branch(struct program *x, const double *center, int64_t most, uint64
 	struct tree t = {.all = x};
 	struct fork fork;
 
+	if (most < AP_RELAX_NONE / 2 && !cap_by_time(x, most)) {
+		x->bound = INFINITY;
+		return;
+	}
 	AP_PUSH(arena, t.open, plant(&t, center));
 	r->most_bundles = NODE_BUNDLES;
 	r->most_rows = NODE_KEPT;
@@ -1970,71 +2088,12 @@ static double *most_layers(const struct program *x, int64_t most)
 	return n;
 }
 
-/* Puts `one` in a, which is 0, for columns of the body's layers in a stage. Returns what it has besides. */
-static double stage_columns(const struct program *x, int32_t stage, double one, double *a)
-{
-	const struct ap_relax *r = x->r;
-	double base = 0;
-
-	for (int32_t q = 0; q < r->npart; q++)
-		base += r->stage_of[q] == stage ? (double)x->base[q].layers : 0;
-	for (size_t j = 0; j < x->col.n; j++)
-		if (r->stage_of[x->col.v[j].part] == stage && x->group.v[x->col.v[j].group].is_body)
-			a[j] = one;
-	return base;
-}
-
-/* The fewest layers of the body that are in other stages, of plans in fractions that keep the limits of
- * memory. x: the program of these, z at least 0; what it learns of limits stays there. lp: room for it. */
-static double fewest_elsewhere(struct program *x, struct ap_simplex *lp, int32_t stage)
-{
-	struct ap_relax *r = x->r;
-	struct program y = *x;
-	size_t known = x->row.n + 1;
-	double *a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1), base = stage_columns(x, stage, 1, a);
-
-	y.lp = lp;
-	ap_simplex_copy(y.lp, x->lp);
-	y.row.v = ap_arena_memdup(r->ctx->arena, y.row.v, y.row.n * sizeof *y.row.v);
-	y.row.cap = y.row.n;
-	add_row(&y, a, 1, (double)r->nbody - base);
-	(void)solve(&y);
-	for (; known < y.row.n; known++)
-		if (y.row.v[known].az == 0)
-			add_row(x, y.row.v[known].a, 0, y.row.v[known].b);
-	return y.bound;
-}
-
-/* Stages have whole layers: as many as memory allows in fractions, rounded down, are the most. */
-static void cap_stages(struct program *x)
-{
-	struct ap_relax *r = x->r;
-	struct program y = *x;
-	struct ap_simplex *lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
-
-	y.lp = ap_simplex_create(r->ctx->arena, x->col.n, MOST_ROWS);
-	y.row.n = y.row.cap = 0;
-	y.nid = y.watched = 0;
-	y.bound = 0;
-	add_row(&y, AP_NEW_N(r->ctx->arena, double, x->col.n + 1), 1, 0);
-	add_groups(&y);
-	for (int32_t s = 0; s < r->p->nstage; s++) {
-		double elsewhere = fewest_elsewhere(&y, lp, s), *a;
-
-		if (elsewhere == INFINITY) {
-			x->bound = INFINITY;
-			return;
-		}
-		a = AP_NEW_N(r->ctx->arena, double, x->col.n + 1);
-		add_row(x, a, 0, stage_columns(x, s, -1, a) - floor((double)r->nbody - elsewhere));
-	}
-}
-
 /* The bound after so many rounds; with none, of the bundles that are there. */
 static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint64_t limit, bool *binds)
 {
 	struct program x = {.r = r, .fast = fast, .upper = INFINITY, .spread = 1};
 	int64_t value;
+	bool branched;
 
 	if (!lay_out(&x))
 		return 0;
@@ -2067,10 +2126,12 @@ static int64_t run(struct ap_relax *r, bool fast, int rounds, int64_t most, uint
 	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && (rounds == 0 || x.upper < INFINITY) &&
 		in_ticks(&x) <= most)
 		round_up(&x, rounds ? x.center : x.x, rounds ? WHOLE_ROUNDS : 0, most, limit);
-	if (r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && rounds > 0 && x.upper < INFINITY &&
-		r->whole > 0 && r->p->objective == AP_OBJECTIVE_STEP && in_ticks(&x) <= most)
+	branched = r->p->counts == AP_COUNTS_FREE && (!fast || !*binds) && rounds > 0 && x.upper < INFINITY &&
+		r->whole > 0 && r->p->objective == AP_OBJECTIVE_STEP && in_ticks(&x) <= most;
+	if (branched)
 		branch(&x, x.center, most, r->work + r->whole);
-	return in_ticks(&x);
+	value = in_ticks(&x);
+	return branched && value > most ? most + 1 : value;
 }
 
 /* A bound of plans with r->number. */
