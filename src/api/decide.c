@@ -26,7 +26,7 @@ enum { BEYOND_NEAR = 4, BEYOND_TRIALS = 96 }; /* degrees that were told, and wha
 #define DEAL_BEYOND (UINT64_C(1) << 24) /* work, likewise, of what the executor cannot be told */
 #define PRESS_ALL (UINT64_C(1) << 28) /* work to bound those again that the bound of all comes from */
 #define FAR 0.02 /* of the best: a bound that is more below it is worth PRESS_FAR times the work */
-enum { PRESS_FAR = 3 };
+enum { PRESS_FAR = 4 };
 #define DEAL_ALL (UINT64_C(1) << 27) /* work to deal the layers of all points: about a second */
 
 /* The network's layers are runs of operators, each by itself, one behind the other. */
