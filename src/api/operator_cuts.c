@@ -11,7 +11,7 @@
 
 enum { CUTS_TRIED = 3 }; /* settings under which cuts are searched */
 #define CUTS_NEAR 1.1 /* their best hybrids take so many times the best of all at most */
-#define CUTS_WORK (INT64_C(1) << 32)
+#define CUTS_WORK (INT64_C(1) << 34) /* what a table may take; short rounds of the engine follow */
 
 struct cutting {
 	struct ap_ctx ctx;
@@ -42,6 +42,17 @@ static bool has_same_stages(const struct ap_decision_point *a, const struct ap_d
 	return a->pp == b->pp && a->vpp == b->vpp && a->scheduler == b->scheduler &&
 		a->micro_batches == b->micro_batches && a->mix == b->mix && a->kind == b->kind &&
 		a->level == b->level && a->shard == b->shard && a->regathers == b->regathers;
+}
+
+/* Do hybrids of the same stages deal the same but for their level, which changes nothing of their step? Then a
+ * search of other cuts hardly tells them apart. */
+static bool is_same_by_level(const struct ap_decision_trial *a, const struct ap_decision_trial *b)
+{
+	struct ap_decision_point other = b->point;
+
+	other.level = a->point.level;
+	return a->point.level && b->point.level && a->step_s == b->step_s &&
+		has_same_stages(&a->point, &other);
 }
 
 /* The fastest hybrids of different stages, at most CUTS_TRIED, the best first; returns how many. */
@@ -114,7 +125,12 @@ bool ap_operator_cuts_search(struct ap_ctx *ctx, const struct ap_settings *set, 
 	for (uint32_t k = 0; k < n && !ap_ctx_stopped(ctx); k++) {
 		struct ap_settings o, fastest;
 		double each_s;
+		bool met = false;
 
+		for (uint32_t i = 0; i < k && !met; i++)
+			met = is_same_by_level(&d->trial[at[i]], &d->trial[at[k]]);
+		if (met)
+			continue;
 		ap_operator_cuts_settings(ctx, set, d, &d->trial[at[k]].point, &o);
 		fastest = o;
 		ap_setting_unset(&fastest, AP_SET_keep); /* what is kept is held against it */

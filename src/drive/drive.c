@@ -616,7 +616,7 @@ static uint64_t round_after(const struct driving *d)
 {
 	uint64_t next = d->round ? d->round * ROUND_GROWTH : d->tables.plain ? d->tables.plain->work + 1 : 1;
 
-	return next < SHORT_ROUND || d->round >= AP_DEFAULT_WORK ? next : AP_DEFAULT_WORK;
+	return d->round == 0 || next < SHORT_ROUND || d->round >= AP_DEFAULT_WORK ? next : AP_DEFAULT_WORK;
 }
 
 /* A bound on the step, by as much work as a quarter of the search so far, or a quarter of a second. Where
