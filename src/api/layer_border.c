@@ -140,12 +140,13 @@ static void share(struct sharing *x, struct ap_pricer *pricer)
 }
 
 void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uint32_t *row_of,
-	uint32_t nlayer, const struct ap_machine *staged, bool scattered, struct ap_layer_border *out)
+	uint32_t nlayer, const struct ap_machine *staged, bool scattered, struct ap_partition_border *behind,
+	struct ap_layer_border *out)
 {
 	struct ap_mark mark = ap_arena_mark(ctx->scratch);
 	const struct ap_graph *g = p->graph;
-	int64_t *there = AP_NEW_N(ctx->scratch, int64_t, nlayer + 2), sent = INT64_MAX;
-	int64_t *back = AP_NEW_N(ctx->scratch, int64_t, nlayer + 2), returned = INT64_MAX;
+	int64_t *there = AP_NEW_N(ctx->scratch, int64_t, nlayer + 2);
+	int64_t *back = AP_NEW_N(ctx->scratch, int64_t, nlayer + 2);
 	bool *met = AP_NEW_N(ctx->scratch, bool, g->ntensor);
 
 	*out = (struct ap_layer_border){0};
@@ -163,15 +164,19 @@ void ap_layer_border_make(struct ap_ctx *ctx, const struct ap_plan *p, const uin
 			there[row] += bytes;
 			back[row] += p->task[from].out[g->tensor[t].result].grad ? bytes : 0;
 		}
-	for (uint32_t i = 0; i <= nlayer; i++) { /* nothing is behind the last row */
-		sent = there[i] < sent ? there[i] : sent;
-		returned = back[i] < returned ? back[i] : returned;
-	}
 	if (staged->nstage > 1) {
 		struct sharing x = {.p = p, .row_of = row_of, .first = nlayer, .last = nlayer + 1};
 
-		out->send_s = least_s(staged, sent, false);
-		out->send_back_s = least_s(staged, returned, true);
+		out->send_s = out->send_back_s = INFINITY;
+		for (uint32_t i = 0; i <= nlayer; i++) { /* nothing is behind the last row */
+			bool same = i > 0 && there[i] == there[i - 1] && back[i] == back[i - 1];
+
+			behind[i] = same ? behind[i - 1] : (struct ap_partition_border){
+				least_s(staged, there[i], false), least_s(staged, back[i], true)};
+			out->send_s = fmin(out->send_s, behind[i].send_s);
+			out->send_back_s = fmin(out->send_back_s, behind[i].send_back_s);
+		}
+		out->behind = behind;
 		share(&x, ap_pricer_create(ctx->scratch, p->machine, p->step));
 		out->held_bytes = x.held;
 		out->summed_s = x.summed_s;

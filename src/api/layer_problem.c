@@ -31,6 +31,7 @@ struct degree { /* in all kinds of a point */
 	bool has_all; /* none was left out */
 	struct kind kind[AP_MIX_KINDS];
 	struct ap_partition_degree end; /* what is sent */
+	struct ap_partition_border *behind; /* [nlayer + 1] of struct ap_layer_border; NULL: of one stage */
 	struct ap_partition_shared shared;
 };
 
@@ -220,6 +221,15 @@ static enum ap_status take_rows(const struct making *m, const struct ap_layer_ta
 		names[out->n++] = word[k];
 		out->end.send_s = fmin(out->end.send_s, made->border.send_s);
 		out->end.send_back_s = fmin(out->end.send_back_s, made->border.send_back_s);
+		for (uint32_t i = 0; i <= m->nlayer && made->border.behind; i++) {
+			const struct ap_partition_border *b = &made->border.behind[i];
+
+			if (!out->behind)
+				out->behind = ap_arena_memdup(m->ctx->arena, made->border.behind,
+					(m->nlayer + 1) * sizeof *out->behind);
+			out->behind[i].send_s = fmin(out->behind[i].send_s, b->send_s);
+			out->behind[i].send_back_s = fmin(out->behind[i].send_back_s, b->send_back_s);
+		}
 		out->end.left_s = fmin(out->end.left_s, made->left_s);
 		out->shared.send_s = fmin(out->shared.send_s, made->border.once_s);
 		out->shared.send_back_s = fmin(out->shared.send_back_s, made->border.once_back_s);
@@ -255,6 +265,20 @@ static int64_t least_context(const struct degree *d)
 	return least;
 }
 
+/* What borders send in the order of the network's layers; NULL where it is the same wherever they are. */
+static const struct ap_partition_border *list_borders(const struct making *m, const struct degree *d)
+{
+	uint32_t n = m->fold->nlayer;
+	struct ap_partition_border *out = AP_NEW_N(m->ctx->arena, struct ap_partition_border, n + 1);
+	bool any = false;
+
+	for (uint32_t i = 0; i <= n && d->behind; i++) {
+		out[i] = d->behind[i > 0 ? m->fold->by[i - 1] : m->nlayer];
+		any |= out[i].send_s > d->end.send_s || out[i].send_back_s > d->end.send_back_s;
+	}
+	return any ? out : NULL;
+}
+
 enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_table *rows,
 	const struct ap_decision_space *space, const struct ap_decision_point *point, int64_t limit_bytes,
 	struct ap_layer_problem *out)
@@ -279,6 +303,7 @@ enum ap_status ap_layer_problem_make(struct ap_ctx *ctx, const struct ap_layer_t
 	out->p.ndegree = 1;
 	out->p.kind = names;
 	out->p.shared = d.shared;
+	out->p.border = list_borders(&m, &d);
 	if (space->uneven && has_ends(&m, &d.kind[0]))
 		out->p.least_at_ends = 0;
 	out->p.nkind = drop_dominated(&m, d.kind, names, d.n);

@@ -34,7 +34,8 @@ struct entry {
 	uint32_t degrees; /* equal where operators are cut alike */
 	const struct stages *among; /* of the points */
 	const struct ap_scheduler *splitting; /* that splits backward passes; NULL: none does */
-	struct ap_partition_row *row; /* of made */
+	struct ap_partition_row *row; /* of made, as are: */
+	struct ap_partition_border *behind;
 	struct ap_layer_rows made;
 	char why[WHY_BYTES];
 };
@@ -191,6 +192,7 @@ void ap_layer_table_want_rows(struct ap_layer_table *t, const struct ap_decision
 			e->splitting = scheduler_of(point)->splits ? scheduler_of(point) : NULL;
 			e->row = AP_NEW_N(t->ctx.arena, struct ap_partition_row,
 				t->fold->nkept + AP_LAYERS_ENDS);
+			e->behind = AP_NEW_N(t->ctx.arena, struct ap_partition_border, t->fold->nkept + 1);
 			AP_PUSH(t->ctx.arena, t->entries, e);
 		}
 	}
@@ -421,7 +423,7 @@ static enum ap_status make(struct ap_ctx *ctx, const struct ap_layer_table *t, s
 	e->made.passed_bytes = passed_on(ctx, &plan);
 	e->made.context_bytes = plan.prediction.memory.context + plan.prediction.memory.buffers;
 	ap_layer_border_make(ctx, &plan, row_of, t->fold->nkept, e->among->all,
-		in->hybrid.sp || in->hybrid.ep > 1 || in->hybrid.pp_scatter, &e->made.border);
+		in->hybrid.sp || in->hybrid.ep > 1 || in->hybrid.pp_scatter, e->behind, &e->made.border);
 	return next == nlayer ? AP_OK : AP_LIMIT;
 }
 

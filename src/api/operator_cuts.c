@@ -44,8 +44,8 @@ static bool has_same_stages(const struct ap_decision_point *a, const struct ap_d
 		a->level == b->level && a->shard == b->shard && a->regathers == b->regathers;
 }
 
-/* Do hybrids of the same stages deal the same but for their level, which changes nothing of their step? Then a
- * search of other cuts hardly tells them apart. */
+/* Do hybrids of the same stages deal the same but for their level, which changes nothing of their step?
+ * Then a search of other cuts hardly tells them apart. */
 static bool is_same_by_level(const struct ap_decision_trial *a, const struct ap_decision_trial *b)
 {
 	struct ap_decision_point other = b->point;

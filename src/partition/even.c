@@ -342,8 +342,8 @@ static double lay_out(const struct evening *e, struct ap_partition_plan *out)
 	if (e->p->objective == AP_OBJECTIVE_STEP && least_s(e, ticks) >= e->below_s)
 		return least_s(e, ticks);
 	for (int32_t q = 0; q + 1 < e->npart; q++) {
-		send[q] = (int64_t)(ap_partition_send_s(e->p, 0, 0) / e->tick_s);
-		back[q] = (int64_t)(ap_partition_send_back_s(e->p, 0, 0) / e->tick_s);
+		send[q] = (int64_t)(ap_partition_send_s(e->p, 0, 0, e->first[q + 1]) / e->tick_s);
+		back[q] = (int64_t)(ap_partition_send_back_s(e->p, 0, 0, e->first[q + 1]) / e->tick_s);
 	}
 	replay = ap_replay_create(e->ctx, e->p->scheduler, e->p->nstage, e->p->nsegment, e->p->nmicro);
 	ap_replay_share(replay, (int64_t)(e->p->shared.send_s / e->tick_s),
@@ -429,12 +429,12 @@ bool ap_partition_even_counts(const struct ap_partition *p, int64_t *count)
 static double pick_tick_s(const struct evening *e)
 {
 	const struct ap_partition *p = e->p;
-	double m = (double)p->nmicro, most;
+	double m = (double)p->nmicro, most, sent_s = 0;
 	int exponent;
 
-	most = p->shared.send_s + p->shared.send_back_s +
-		m * e->npart * (ap_partition_send_s(p, 0, 0) + ap_partition_send_back_s(p, 0, 0) +
-			p->degree[0].left_s);
+	for (int64_t i = 0; i <= e->nbody; i++)
+		sent_s = fmax(sent_s, ap_partition_send_s(p, 0, 0, i) + ap_partition_send_back_s(p, 0, 0, i));
+	most = p->shared.send_s + p->shared.send_back_s + m * e->npart * (sent_s + p->degree[0].left_s);
 	for (int64_t i = 0; i < e->nlayer; i++) {
 		double longest = 0;
 

@@ -36,7 +36,7 @@ struct ap_lattice {
 	uint32_t from, to; /* degrees */
 	int32_t npart;
 	int64_t nbody;
-	bool is_plain; /* the body is one run, counts are free */
+	bool is_plain; /* the body is one run, counts are free, borders send the same everywhere */
 	bool queues; /* paths go through queues of sends */
 	bool is_cut, is_large; /* options, edges are missing */
 	struct ap_map *id;
@@ -107,7 +107,7 @@ struct ap_lattice *ap_lattice_create(struct ap_ctx *ctx, const struct ap_partiti
 			AP_NEW_N(arena, int32_t, n)}};
 	for (uint32_t r = 0; r < p->nrun; r++)
 		runs += p->run[r].at == AP_AT_BODY;
-	l->is_plain = runs < 2 && p->counts == AP_COUNTS_FREE;
+	l->is_plain = runs < 2 && p->counts == AP_COUNTS_FREE && !p->border;
 	l->queues = ap_options_sends(c, from, to, &there, &home);
 	return l;
 }
@@ -168,12 +168,12 @@ static void add_options(struct ap_lattice *l, int32_t q, uint32_t degree, int64_
 
 		memcpy(o.cost, x->v[i].time.t, sizeof x->v[i].time.t);
 		if (q + 1 < l->npart) {
-			o.cost[AP_COST_SEND] = ap_options_send(l->c, degree, AP_NONE);
-			o.cost[AP_COST_RECEIVE_BACK] = ap_options_send_back(l->c, AP_NONE, degree);
+			o.cost[AP_COST_SEND] = ap_options_send(l->c, degree, AP_NONE, b);
+			o.cost[AP_COST_RECEIVE_BACK] = ap_options_send_back(l->c, AP_NONE, degree, b);
 		}
 		if (q > 0) {
-			o.cost[AP_COST_SEND_BACK] = ap_options_send_back(l->c, degree, AP_NONE);
-			o.cost[AP_COST_RECEIVE] = ap_options_send(l->c, AP_NONE, degree);
+			o.cost[AP_COST_SEND_BACK] = ap_options_send_back(l->c, degree, AP_NONE, a);
+			o.cost[AP_COST_RECEIVE] = ap_options_send(l->c, AP_NONE, degree, a);
 		}
 		if (l->p->devices > 0) {
 			o.cost[AP_COST_DEVICES] = segment_of(l, q) == 0 ? l->p->degree[degree].devices : 0;
@@ -185,7 +185,7 @@ static void add_options(struct ap_lattice *l, int32_t q, uint32_t degree, int64_
 
 uint32_t ap_lattice_options(struct ap_lattice *l, int32_t q, int64_t a, int64_t b, uint32_t *first)
 {
-	int64_t key[3] = {0, 0, q};
+	int64_t key[5] = {0, 0, q, l->p->border ? a : 0, l->p->border ? b : 0};
 	bool fresh;
 	ap_id id;
 

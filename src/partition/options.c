@@ -121,6 +121,10 @@ static double most_s(const struct ap_options *c)
 		}
 		sum += most * (double)p->run[r].count;
 	}
+	for (int64_t i = 0; p->border && i <= ap_partition_body(p); i++) {
+		send = fmax(send, p->border[i].send_s);
+		back = fmax(back, p->border[i].send_back_s);
+	}
 	for (uint32_t d = 0; d < p->ndegree; d++) {
 		left = fmax(left, p->degree[d].left_s);
 		send = fmax(send, fmax(p->degree[d].send_s, p->degree[d].receive_s));
@@ -164,6 +168,10 @@ static void make_ticks(struct ap_options *c)
 		in_ticks(p->degree[d].send_back_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].receive_s, c->tick_s, &exact);
 		in_ticks(p->degree[d].receive_back_s, c->tick_s, &exact);
+	}
+	for (int64_t i = 0; p->border && i <= ap_partition_body(p); i++) {
+		in_ticks(p->border[i].send_s, c->tick_s, &exact);
+		in_ticks(p->border[i].send_back_s, c->tick_s, &exact);
 	}
 	in_ticks(p->shared.send_s, c->tick_s, &exact);
 	in_ticks(p->shared.send_back_s, c->tick_s, &exact);
@@ -311,44 +319,63 @@ double ap_options_error_s(const struct ap_options *c)
 	return c->error_s;
 }
 
-static int64_t slower_end(const struct ap_options *c, double send_s, double receive_s)
+static int64_t slowest(const struct ap_options *c, double send_s, double receive_s, double border_s)
 {
 	bool exact = true;
 
-	return in_ticks(fmax(send_s, receive_s), c->tick_s, &exact);
+	return in_ticks(fmax(fmax(send_s, receive_s), border_s), c->tick_s, &exact);
 }
 
-int64_t ap_options_send(const struct ap_options *c, uint32_t from, uint32_t to)
+int64_t ap_options_send(const struct ap_options *c, uint32_t from, uint32_t to, int64_t layers)
 {
 	const struct ap_partition_degree *d = c->p->degree;
 
-	return slower_end(c, from == AP_NONE ? 0 : d[from].send_s, to == AP_NONE ? 0 : d[to].receive_s);
+	return slowest(c, from == AP_NONE ? 0 : d[from].send_s, to == AP_NONE ? 0 : d[to].receive_s,
+		c->p->border ? c->p->border[layers].send_s : 0);
 }
 
-int64_t ap_options_send_back(const struct ap_options *c, uint32_t from, uint32_t to)
+int64_t ap_options_send_back(const struct ap_options *c, uint32_t from, uint32_t to, int64_t layers)
 {
 	const struct ap_partition_degree *d = c->p->degree;
 
-	return slower_end(c, from == AP_NONE ? 0 : d[from].send_back_s,
-		to == AP_NONE ? 0 : d[to].receive_back_s);
+	return slowest(c, from == AP_NONE ? 0 : d[from].send_back_s, to == AP_NONE ? 0 : d[to].receive_back_s,
+		c->p->border ? c->p->border[layers].send_back_s : 0);
 }
 
-bool ap_options_sends(const struct ap_options *c, uint32_t from, uint32_t to, int64_t *there, int64_t *home)
+void ap_options_least_sends(const struct ap_options *c, uint32_t from, uint32_t to, int64_t layers,
+	int64_t *there, int64_t *home, int64_t *most)
 {
-	int64_t least[4] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX}, most = 0;
+	int64_t least[4] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
 
+	*most = 0;
 	for (uint32_t d = from; d < to; d++) {
-		int64_t end[4] = {ap_options_send(c, d, AP_NONE), ap_options_send(c, AP_NONE, d),
-			ap_options_send_back(c, d, AP_NONE), ap_options_send_back(c, AP_NONE, d)};
+		int64_t end[4] = {ap_options_send(c, d, AP_NONE, layers),
+			ap_options_send(c, AP_NONE, d, layers), ap_options_send_back(c, d, AP_NONE, layers),
+			ap_options_send_back(c, AP_NONE, d, layers)};
 
 		for (int i = 0; i < 4; i++) {
 			least[i] = end[i] < least[i] ? end[i] : least[i];
-			most = end[i] > most ? end[i] : most;
+			*most = end[i] > *most ? end[i] : *most;
 		}
 	}
 	*there = least[0] > least[1] ? least[0] : least[1];
 	*home = least[2] > least[3] ? least[2] : least[3];
-	return to - from == 1 || most == 0 || (*there > 0 && *home > 0);
+}
+
+bool ap_options_sends(const struct ap_options *c, uint32_t from, uint32_t to, int64_t *there, int64_t *home)
+{
+	int64_t last = c->p->border ? ap_partition_body(c->p) : 0, most = 0;
+
+	*there = *home = INT64_MAX;
+	for (int64_t n = 0; n <= last; n++) {
+		int64_t own[3];
+
+		ap_options_least_sends(c, from, to, n, &own[0], &own[1], &own[2]);
+		*there = own[0] < *there ? own[0] : *there;
+		*home = own[1] < *home ? own[1] : *home;
+		most = own[2] > most ? own[2] : most;
+	}
+	return (to - from == 1 && !c->p->border) || most == 0 || (*there > 0 && *home > 0);
 }
 
 struct ap_replay *ap_options_replay(struct ap_ctx *ctx, const struct ap_options *c)

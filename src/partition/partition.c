@@ -85,14 +85,18 @@ bool ap_partition_has_room(const struct ap_partition *p, uint32_t degree)
 	return p->devices == 0 || p->degree[degree].devices <= p->devices / p->nstage;
 }
 
-double ap_partition_send_s(const struct ap_partition *p, uint32_t from, uint32_t to)
+double ap_partition_send_s(const struct ap_partition *p, uint32_t from, uint32_t to, int64_t layers)
 {
-	return fmax(p->degree[from].send_s, p->degree[to].receive_s);
+	double ends_s = fmax(p->degree[from].send_s, p->degree[to].receive_s);
+
+	return p->border ? fmax(ends_s, p->border[layers].send_s) : ends_s;
 }
 
-double ap_partition_send_back_s(const struct ap_partition *p, uint32_t from, uint32_t to)
+double ap_partition_send_back_s(const struct ap_partition *p, uint32_t from, uint32_t to, int64_t layers)
 {
-	return fmax(p->degree[from].send_back_s, p->degree[to].receive_back_s);
+	double ends_s = fmax(p->degree[from].send_back_s, p->degree[to].receive_back_s);
+
+	return p->border ? fmax(ends_s, p->border[layers].send_back_s) : ends_s;
 }
 
 const char *ap_partition_fault(const struct ap_partition *p)
@@ -293,8 +297,8 @@ static void add_up(const struct judging *j, int32_t q, struct load *l)
 	*l = (struct load){0};
 	if (q + 1 < j->npart) {
 		next = j->plan->degree[stage_of(j, q + 1)];
-		l->time.send_s = ap_partition_send_s(j->p, own, next);
-		l->time.send_back_s = ap_partition_send_back_s(j->p, next, own);
+		l->time.send_s = ap_partition_send_s(j->p, own, next, j->plan->first[q + 1]);
+		l->time.send_back_s = ap_partition_send_back_s(j->p, next, own, j->plan->first[q + 1]);
 	}
 	span(j, q, &from, &to);
 	for (int64_t i = from; i < to; i++) {

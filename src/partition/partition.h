@@ -70,6 +70,10 @@ struct ap_partition_shared { /* what the first and the last part both use, in st
 	                       the update of the first part's stage comes after it; 0: nothing */
 };
 
+struct ap_partition_border { /* between two parts, behind so many layers of the body */
+	double send_s, send_back_s;
+};
+
 enum ap_partition_counts {
 	AP_COUNTS_FREE,
 	AP_COUNTS_EQUAL, /* of all parts */
@@ -100,6 +104,8 @@ struct ap_partition {
 	bool degree_by_stage;
 	int64_t devices; /* that all stages have together, at most; 0: each has what its degree asks for */
 	struct ap_partition_shared shared;
+	const struct ap_partition_border *border; /* [body + 1] what sends take at least, whatever the degrees
+	                                             say; NULL: no more than these say */
 	const char *const *kind;
 	const struct ap_partition_class *cls;
 	const struct ap_partition_run *run; /* those at the first part, the body's, those at the last one */
@@ -128,9 +134,9 @@ const char *ap_partition_fault(const struct ap_partition *p);
 bool ap_partition_has_room(const struct ap_partition *p, uint32_t degree);
 
 /* Seconds that results take from a part of degree `from` to the next one, of degree `to`, and gradients
- * from a part of degree `from` to the one before it. */
-double ap_partition_send_s(const struct ap_partition *p, uint32_t from, uint32_t to);
-double ap_partition_send_back_s(const struct ap_partition *p, uint32_t from, uint32_t to);
+ * from a part of degree `from` to the one before it, over a border behind so many layers of the body. */
+double ap_partition_send_s(const struct ap_partition *p, uint32_t from, uint32_t to, int64_t layers);
+double ap_partition_send_back_s(const struct ap_partition *p, uint32_t from, uint32_t to, int64_t layers);
 
 int64_t ap_partition_layers(const struct ap_partition *p); /* of all runs */
 int64_t ap_partition_body(const struct ap_partition *p); /* that count */

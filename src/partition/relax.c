@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "base/wide.h"
+#include "partition/borders.h"
 #include "partition/simplex.h"
 #include "pipeline/schedule.h"
 
@@ -104,6 +105,7 @@ struct ap_relax {
 	bool queues;
 	const int32_t *stage_of, *segment_of; /* [npart] */
 	int64_t *send, *back; /* [npart] */
+	struct ap_borders *borders; /* NULL: each takes what send and back say */
 	struct ap_ticks *time; /* [npart] of the plan that is tried */
 	struct ap_replay_flow flow;
 	AP_VEC(struct bucket) bucket;
@@ -189,6 +191,25 @@ static void make_buckets(struct ap_relax *r)
 	}
 }
 
+/* Where borders may be told apart: all sends together take what the best places for them come to. Paths are
+ * looked for in plans with borders at those that are best for one micro-batch. */
+static void place_borders(struct ap_relax *r)
+{
+	struct ap_mark mark = ap_arena_mark(r->ctx->scratch);
+	int64_t *once = AP_NEW_N(r->ctx->scratch, int64_t, r->npart);
+	int64_t *at = AP_NEW_N(r->ctx->scratch, int64_t, r->npart);
+
+	r->borders = ap_borders_make(r->ctx, r->p, r->c, r->from, r->to);
+	for (int32_t q = 0; q < r->npart; q++)
+		once[q] = 1;
+	ap_borders_least(r->borders, once, once, at);
+	for (int32_t q = 0; q + 1 < r->npart; q++) {
+		r->send[q] = ap_borders_send(r->borders, at[q]);
+		r->back[q] = ap_borders_send_back(r->borders, at[q]);
+	}
+	ap_arena_release(r->ctx->scratch, mark);
+}
+
 struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *p, struct ap_options *c,
 	struct ap_replay *replay, uint32_t from, uint32_t to)
 {
@@ -212,6 +233,8 @@ struct ap_relax *ap_relax_create(struct ap_ctx *ctx, const struct ap_partition *
 		r->send[q] = q + 1 < r->npart ? send : 0;
 		r->back[q] = q + 1 < r->npart ? back : 0;
 	}
+	if (p->border && r->npart > 1)
+		place_borders(r);
 	make_buckets(r);
 	return r;
 }
@@ -553,7 +576,11 @@ static void keep_bundle(struct ap_relax *r)
 	size_t bytes = (size_t)r->npart * sizeof(int64_t[AP_TIMES]);
 	struct bundle b = {.pass = ap_arena_memdup(r->ctx->arena, r->flow.pass, bytes)};
 
-	for (int32_t q = 0; q < r->npart; q++)
+	if (r->borders) {
+		b.sends = ap_borders_least(r->borders, r->flow.send, r->flow.send_back, NULL);
+		r->work += (uint64_t)r->npart;
+	}
+	for (int32_t q = 0; q < r->npart && !r->borders; q++)
 		b.sends += (double)r->flow.send[q] * (double)r->send[q] +
 			   (double)r->flow.send_back[q] * (double)r->back[q];
 	b.sends += ap_replay_once(r->replay, &r->flow);

@@ -215,14 +215,15 @@ void ap_uniform_best(struct ap_ctx *ctx, const struct ap_partition *p, const str
 		.back = AP_NEW_N(scratch, int64_t, n)};
 
 	*out = (struct ap_uniform){.value = -1, .first = t.first};
-	for (size_t q = 0; q + 1 < n; q++) {
-		t.send[q] = ap_options_send(c, degree, degree);
-		t.back[q] = ap_options_send_back(c, degree, degree);
-	}
-	if (lay_out(&t))
+	if (lay_out(&t)) {
+		for (size_t q = 0; q + 1 < n; q++) {
+			t.send[q] = ap_options_send(c, degree, degree, t.first[q + 1]);
+			t.back[q] = ap_options_send_back(c, degree, degree, t.first[q + 1]);
+		}
 		do
 			try_one(&t, out);
 		while (next(&t));
+	}
 	*work += t.work;
 	ap_arena_release(scratch, mark);
 }

@@ -8,7 +8,7 @@
 #include "unit.h"
 
 enum { MOST_STAGES = 4, MOST_PARTS = 8, MOST_CLASSES = 3, MOST_KINDS = 3, MOST_DEGREES = 3, MOST_RUNS = 5 };
-enum { MOST_PLANS = 20000 };
+enum { MOST_PLANS = 20000, MOST_BODY = 15 };
 
 static uint64_t case_count(void)
 {
@@ -24,6 +24,7 @@ struct pipeline {
 	struct ap_partition_degree degree[MOST_DEGREES];
 	const char *kind[MOST_KINDS];
 	int64_t capacity[MOST_STAGES], fixed[MOST_STAGES], count[MOST_PARTS];
+	struct ap_partition_border border[MOST_BODY + 1];
 	bool round; /* all times are multiples of a power of two */
 };
 
@@ -166,6 +167,21 @@ static void tighten(struct pipeline *x, struct ap_ctx *ctx, uint64_t *seed)
 
 		x->capacity[s] = own * (int64_t)(13 + random_below(seed, 8)) / 20;
 	}
+}
+
+/* What borders send, by where they are; by a state of its own. */
+static void pick_borders(struct pipeline *x, uint64_t own)
+{
+	uint64_t seed = own * UINT64_C(0x9E3779B97F4A7C15) | 1;
+
+	ck_assert_int_le(ap_partition_body(&x->p), MOST_BODY);
+	if (random_below(&seed, 2))
+		return;
+	for (int64_t i = 0; i <= ap_partition_body(&x->p); i++)
+		x->border[i] = (struct ap_partition_border){
+			random_below(&seed, 4) ? some_seconds(x, &seed) / 2 : 0,
+			random_below(&seed, 4) ? some_seconds(x, &seed) / 2 : 0};
+	x->p.border = x->border;
 }
 
 /* What runs beside passes, and what the first and the last part share; by a state of its own, so that problems without them stay as they are. Some classes
@@ -385,6 +401,7 @@ START_TEST(the_engine_finds_what_all_plans_have)
 
 		pick(&x, false, &state);
 		pick_streams(&x, own);
+		pick_borders(&x, own);
 		ck_assert_ptr_null(ap_partition_fault(&x.p));
 		printf("AP_SEED=%" PRIu64 " AP_CASES=1: %s\n", own, x.p.scheduler->name);
 		fflush(stdout);
@@ -426,6 +443,7 @@ START_TEST(stages_share_devices_as_all_plans_have_it)
 
 		pick(&x, true, &state);
 		pick_streams(&x, own);
+		pick_borders(&x, own);
 		pick_devices(&x, &state);
 		ck_assert_ptr_null(ap_partition_fault(&x.p));
 		printf("AP_SEED=%" PRIu64 " AP_CASES=1: %s\n", own, x.p.scheduler->name);
