@@ -285,8 +285,24 @@ static struct ap_attention_rate attention_rate(const struct ap_opcost *x)
 	struct ap_attention factors;
 
 	if (!x->step->software || !ap_rule_attends(x->b, &factors))
-		return (struct ap_attention_rate){0, 0};
+		return (struct ap_attention_rate){0};
 	return ap_chip_attention(x->chip, x->step->software->attention);
+}
+
+/* What attention computes, with what its kernel computes in vain, which the rate's half stands for. 1 for
+ * other operators. */
+static double attended(const struct ap_opcost *x)
+{
+	struct ap_attention a;
+	double half = attention_rate(x).half;
+
+	if (!(half > 0) || !ap_rule_attends(x->b, &a))
+		return 1;
+	if (a.keys >= 0)
+		return 1 + half / extent_of(x, 1u << a.keys);
+	/* keys that go round are seen in parts, those of exchanged heads all at once */
+	return 1 + half / (x->b->swaps ? (double)x->b->factor[a.queries].size
+		: extent_of(x, 1u << a.queries));
 }
 
 static double launch_s(const struct ap_opcost *x)
@@ -310,7 +326,7 @@ static struct ap_kernel kernel_of(const struct ap_opcost *x)
 		.slowdown = x->step->software ? x->step->software->product_slowdown : 1,
 		.joined = x->t->joins, .efficiency = attention_rate(x).forward};
 
-	k.flops = x->b->flops * points_of(x) * unevenness(x) * x->c->load;
+	k.flops = x->b->flops * points_of(x) * unevenness(x) * x->c->load * attended(x);
 	if (is_gemm(x->b)) {
 		uint32_t a = x->b->in[0].factors, w = x->b->in[1].factors, o = x->b->out[0].factors;
 

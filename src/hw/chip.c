@@ -577,7 +577,7 @@ struct ap_attention_rate ap_chip_attention(const struct ap_chip *chip, enum ap_a
 	if (k == AP_ATTENTION_UNKNOWN && kernel != AP_ATTENTION_UNKNOWN)
 		for (k = kernel + 1; k < AP_ATTENTION_COUNT && !(chip->attention[k].forward > 0); k++)
 			;
-	return k < AP_ATTENTION_COUNT ? chip->attention[k] : (struct ap_attention_rate){0, 0};
+	return k < AP_ATTENTION_COUNT ? chip->attention[k] : (struct ap_attention_rate){0};
 }
 
 enum ap_status ap_software_parse(

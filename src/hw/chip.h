@@ -54,8 +54,9 @@ enum ap_attention_kernel {
 	AP_ATTENTION_COUNT
 };
 
-struct ap_attention_rate { /* shares of the matrix unit's peak; 0: nothing is known */
-	double forward, backward;
+struct ap_attention_rate { /* of sequences much longer than half */
+	double forward, backward; /* shares of the matrix unit's peak; 0: nothing is known */
+	double half; /* keys at which rates are half of that; 0: they are the same for all */
 };
 
 struct ap_profile_source { /* says where a number is from */

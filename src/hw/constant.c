@@ -50,6 +50,8 @@ static const struct number rate_numbers[] = {
 		MUST, 0.01, 1, AP_CONSTANT_FASTER},
 	{NULL, "backward", offsetof(struct ap_attention_rate, backward), AP_CONSTANT_REAL, "share", 1e-6, 1,
 		MUST, 0.01, 1, AP_CONSTANT_FASTER},
+	{NULL, "half", offsetof(struct ap_attention_rate, half), AP_CONSTANT_REAL, "elements", 0, 1e6, 0, 0,
+		0, AP_CONSTANT_SLOWER}, /* of tables of kernels: runs do not tell it from the rates */
 };
 static const struct number peak_number = {NULL, "", 0, AP_CONSTANT_REAL, "FLOP/s", 1, 1e24, 0, 0, 0,
 	AP_CONSTANT_FASTER};

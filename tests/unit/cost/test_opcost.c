@@ -11,6 +11,7 @@
 #include "cost/opcost.h"
 #include "cost/task.h"
 #include "hw/group.h"
+#include "rule/attend.h"
 #include "shard/layout.h"
 #include "fixture.h"
 #include "harness.h"
@@ -381,6 +382,53 @@ START_TEST(attention_has_rates_of_its_own)
 	price(&f, "fa", "", &c);
 	near(c.forward_s, 5e-6 + flops / (312e12 * 0.87));
 	fixture_close(&f);
+}
+END_TEST
+
+/* The fewer keys, the more is computed in vain: an H200's kernels take half as long again over 2048 keys as they would
+ * at the rate of long sequences. */
+START_TEST(attention_of_short_sequences_is_slower)
+{
+	struct ap_software software = {.attention = AP_ATTENTION_FLASH_3, .product_slowdown = 1};
+	const double flops = 2 * 4. * 2048 * 2048 * 8 * 64;
+	struct fixture f;
+	struct ap_op_cost c;
+
+	fixture_open(&f, 1, 1, "h200-141");
+	fixture_graph(&f, ATTENTION);
+	f.step.software = &software;
+	price(&f, "fa", "", &c);
+	near(c.forward_s, 6e-6 + (1 + 1020. / 2048) * flops / (989e12 * 0.73));
+	near(c.backward_s, 6e-6 + (1 + 1020. / 2048) * 2.5 * flops / (989e12 * 0.61));
+	fixture_close(&f);
+}
+END_TEST
+
+/* Of queries in four parts each sees all keys; where keys go round, a part at once; where heads are exchanged for the
+ * sequence, all again. Kernels of one rate for all lengths are the yardstick. */
+START_TEST(keys_are_those_that_a_rank_sees_at_once)
+{
+	static void (*const algorithm[])(struct ap_ctx *ctx, struct ap_bound *b) = {NULL, ap_rule_attend_round,
+		ap_rule_attend_by_heads};
+	static const double keys[] = {2048, 512, 2048};
+
+	for (size_t i = 0; i < AP_COUNT(keys); i++) {
+		struct ap_software software = {.attention = AP_ATTENTION_FLASH_1, .product_slowdown = 1};
+		struct fixture f;
+		struct ap_op_cost even, c;
+
+		fixture_open(&f, 4, 4, "h200-141");
+		fixture_graph(&f, ATTENTION);
+		if (algorithm[i])
+			algorithm[i](&f.ctx, (struct ap_bound *)&f.graph->node[fixture_node(&f, "fa")].bound);
+		f.step.software = &software;
+		price(&f, "fa", "s=4", &even);
+		software.attention = AP_ATTENTION_FLASH_3;
+		price(&f, "fa", "s=4", &c);
+		near((c.forward_s - 6e-6) / (even.forward_s - 6e-6), (1 + 1020 / keys[i]) * 0.2 / 0.73);
+		near((c.backward_s - 6e-6) / (even.backward_s - 6e-6), (1 + 1020 / keys[i]) * 0.165 / 0.61);
+		fixture_close(&f);
+	}
 }
 END_TEST
 

@@ -258,7 +258,9 @@ START_TEST(kernels_of_attention)
 	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_FLASH_1).backward, 0.295);
 	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_FLASH_3).forward, 0.54);
 	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_UNKNOWN).forward, 0);
-	ck_assert_double_eq(ap_chip_attention(b200, AP_ATTENTION_FLASH_1).forward, 0.35);
+	ck_assert_double_eq(ap_chip_attention(b200, AP_ATTENTION_FLASH_1).forward, 0.74);
+	ck_assert_double_eq(ap_chip_attention(b200, AP_ATTENTION_FLASH_1).half, 4000);
+	ck_assert_double_eq(ap_chip_attention(a100, AP_ATTENTION_FLASH_1).half, 0);
 	ck_assert_double_eq(ap_chip_attention(npu, AP_ATTENTION_FLASH_2).forward, 0.45);
 	ck_assert_double_eq(ap_chip_attention(get_chip("v100"), AP_ATTENTION_FLASH_2).forward, 0);
 }

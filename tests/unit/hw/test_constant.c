@@ -140,6 +140,7 @@ START_TEST(a_path_leads_to_its_field)
 		{"efficiency.matmul", "share", &chip.matmul_efficiency},
 		{"matmul_half.k", "elements", &chip.matmul_half[2]},
 		{"attention.flash-2.backward", "share", &chip.attention[AP_ATTENTION_FLASH_2].backward},
+		{"attention.flash-2.half", "elements", &chip.attention[AP_ATTENTION_FLASH_2].half},
 		{"levels.ib.latency_s", "s", &chip.level[1].latency_s},
 	};
 
