@@ -106,7 +106,8 @@ static void make_key(const struct ap_layer_table *t, const struct ap_decision_po
 	memcpy(key, all, sizeof all);
 }
 
-/* Of points whose operators are cut alike: neither what is recomputed nor how parameters are dealt matters. */
+/* Equal for points whose operators are cut alike: neither what is recomputed nor how parameters are dealt
+ * matters. */
 static uint32_t degrees_of(struct ap_layer_table *t, const struct ap_decision_point *p)
 {
 	const int64_t key[] = {p->pp, p->micro_batches, p->dp, p->tp, p->cp, p->ep, p->etp, p->sp, p->mbs};

@@ -60,8 +60,8 @@ struct ap_whole_step {
 /* Simulates a priced plan, in scratch. record: with events and samples of the passes. */
 void ap_whole_step_make(struct ap_ctx *ctx, const struct ap_plan *p, bool record, struct ap_whole_step *out);
 
-/* The same as far as usual passes go, alone: parts, live, buckets, maker, and runs of those that are neither the
- * last nor beside another one. */
+/* The same as far as usual passes go, alone: parts, live, buckets, maker, and runs of those that are neither
+ * the last nor beside another one. */
 void ap_whole_step_passes(struct ap_ctx *ctx, const struct ap_plan *p, struct ap_whole_step *out);
 
 /* The run, and the part, of slot i of the timeline, which is one of the stage. */

@@ -6,7 +6,9 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "graph/family.h"
 #include "graph/fold.h"
+#include "graph/staged.h"
 #include "graph_fixture.h"
 #include "harness.h"
 
@@ -198,5 +200,35 @@ START_TEST(two_are_too_few)
 
 	ck_assert_ptr_eq(ap_graph_fold(&ctx, g, 1, &fold), g);
 	ck_assert_uint_eq(fold.nkept, 2);
+}
+END_TEST
+
+/* What a graph knows of its layers holds for copies with the same nodes, and for no others. */
+START_TEST(layers_that_are_noted)
+{
+	const struct ap_graph *g = load_net(&nets[0]), *noted = ap_family_note(&ctx, g), *staged;
+	struct ap_spot *spot = AP_NEW_N(ctx.arena, struct ap_spot, g->nnode);
+	struct ap_family_chain found, known;
+	struct ap_layer_fold fold;
+	struct ap_node *node;
+
+	ap_family_chain(&ctx, g, &found);
+	ap_family_chain(&ctx, ap_graph_with_nodes(&ctx, noted, &node), &known);
+	ck_assert_ptr_null(g->layers);
+	ck_assert_ptr_eq(known.layer, noted->layers->layer);
+	ck_assert_uint_eq(known.n, 8);
+	ck_assert_str_eq(known.names, found.names);
+	ck_assert_mem_eq(known.layer, found.layer, g->nnode * sizeof *found.layer);
+	ap_family_chain(&ctx, ap_graph_fold(&ctx, noted, 1, &fold), &known);
+	ck_assert_uint_eq(known.n, 3);
+	for (ap_id i = 0; i < g->nnode; i++)
+		spot[i].stage = spot[i].part = found.layer[i] >= 4 || (i > 0 && spot[i - 1].stage);
+	ap_graph_staged(&ctx, noted, spot, &staged);
+	ck_assert_uint_gt(staged->nnode, g->nnode);
+	ap_family_chain(&ctx, staged, &known);
+	ck_assert_uint_eq(known.n, 8);
+	for (ap_id i = 0; i < staged->nnode; i++)
+		if (staged->node[i].peer >= 0)
+			ck_assert_int_eq(known.layer[i], -1);
 }
 END_TEST
