@@ -290,8 +290,8 @@ static struct listed *least(const struct listing *l)
 
 /*
  * Prices the plans of a point that has few, those first that take least by their layers: the point takes no
- * less than the best of them, or than the first that is not priced takes by its layers. Returns false if it has
- * too many, or some that the problem leaves out.
+ * less than the best of them, or than the first that is not priced takes by its layers. Returns false if it
+ * has too many, or some that the problem leaves out.
  */
 static bool price_each(struct trying *t, const struct ap_layer_problem *q, uint32_t times)
 {

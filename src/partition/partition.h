@@ -207,9 +207,9 @@ void ap_partition_solve(struct ap_ctx *ctx, const struct ap_partition *p,
 void ap_partition_brute(struct ap_ctx *ctx, const struct ap_partition *p,
 	const struct ap_partition_budget *budget, struct ap_partition_choice *out);
 
-/* Every plan of the oracle's that keeps all rules and costs less than `below`, which is valid as long as the
- * call, in an order that is the same for the same problem. False: there are more than `most` plans to look at,
- * and some may have been left out. O(most * slots). */
+/* Visits every plan that the oracle would look at, if it keeps all rules and costs less than `below`; *plan
+ * ends with the visit. The order is the same for the same problem. False: there are more than `most` plans to
+ * look at, and some may have been left out. O(most * slots). */
 typedef void ap_partition_visit_fn(void *user, const struct ap_partition_plan *plan, double cost);
 bool ap_partition_each(struct ap_ctx *ctx, const struct ap_partition *p, double below, uint64_t most,
 	ap_partition_visit_fn *visit, void *user);
