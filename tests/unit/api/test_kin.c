@@ -77,3 +77,39 @@ START_TEST(dealt_to_others)
 	ctx_destroy(&ctx);
 }
 END_TEST
+
+/* Of kin of which nothing is known, the trial that is likely to fit comes first, and that of smaller
+ * micro-batches before it, as long as these are open. */
+START_TEST(turns)
+{
+	const struct ap_recompute_mix mix = {.kind = {{"none"}, {"none"}}};
+	const struct ap_decision_space space = {.layers = 8, .batch = 8, .mix = &mix, .nmix = 1};
+	const struct ap_kin_told told = {.any = true, .pass_s = 1, .gathers = 1};
+	struct ap_ctx ctx = ctx_create(false);
+	struct ap_decision_trial trial[4];
+	struct ap_kins *kins;
+
+	for (int i = 0; i < 4; i++) {
+		setup_trial(&trial[i], 2, 0);
+		trial[i].point.pp = 1 + i % 2; /* more stages hold less */
+		trial[i].point.mbs = 1 + i / 2;
+	}
+	kins = ap_kins_make(&ctx, &space, 4, trial);
+	ck_assert_uint_eq(ap_kins_count(kins), 2);
+	ck_assert_int_eq(ap_kins_turn(kins, 0), AP_KIN_WAITS);
+	ck_assert_int_eq(ap_kins_turn(kins, 1), AP_KIN_FIRST);
+	ck_assert_int_eq(ap_kins_turn(kins, 3), AP_KIN_WAITS);
+	ap_kins_note(kins, 0, false); /* nobody waits for it */
+	ck_assert_int_eq(ap_kins_turn(kins, 3), AP_KIN_WAITS);
+	ap_kins_note(kins, 1, false);
+	ck_assert_int_eq(ap_kins_turn(kins, 0), AP_KIN_FIRST);
+	ck_assert_int_eq(ap_kins_turn(kins, 3), AP_KIN_FIRST);
+	ck_assert_int_eq(ap_kins_turn(kins, 2), AP_KIN_WAITS);
+	ck_assert(ap_kins_learn(kins, 2, &told));
+	ck_assert(ap_kins_is_told(kins, 3) && !ap_kins_is_told(kins, 0));
+	ck_assert_int_eq(ap_kins_turn(kins, 2), AP_KIN_KNOWN);
+	ck_assert_int_eq(ap_kins_turn(kins, 3), AP_KIN_KNOWN);
+	ck_assert_int_eq(ap_kins_turn(kins, 0), AP_KIN_FIRST);
+	ctx_destroy(&ctx);
+}
+END_TEST
