@@ -13,6 +13,11 @@
 
 #define MOST_PRICED 1000000 /* number of candidates: about a second */
 
+struct least {
+	double s; /* of what is priced; -1 if unknown */
+	double launch_s; /* in which the host starts its kernels */
+};
+
 struct lower {
 	struct ap_ctx *ctx;
 	struct ap_pricer *pricer;
@@ -22,10 +27,10 @@ struct lower {
 	uint64_t priced;
 	const struct ap_task *task;
 	const uint32_t *class_of;
-	double *least; /* by class; -1 if unknown */
+	struct least *least; /* by class */
 };
 
-static double price(struct lower *l, const struct ap_task *t, const int32_t *count)
+static struct least price(struct lower *l, const struct ap_task *t, const int32_t *count)
 {
 	struct ap_placement p;
 	struct ap_op_cost cost;
@@ -33,23 +38,38 @@ static double price(struct lower *l, const struct ap_task *t, const int32_t *cou
 	l->priced++;
 	ap_placement_make(t->bound, count, ap_machine_at(l->m, t->block)->ndev, &p);
 	ap_op_cost_make(l->pricer, t, &p, &cost);
-	return l->kernels ? cost.forward_s + cost.backward_s - cost.recompute_s
-		: ap_op_cost_total_s(&cost, l->step);
+	return (struct least){l->kernels ? cost.forward_s + cost.backward_s - cost.recompute_s
+		: ap_op_cost_total_s(&cost, l->step),
+		cost.forward_launch_s + cost.backward_launch_s - cost.recompute_launch_s};
 }
 
-static double least_of(struct lower *l, const struct ap_task *t)
+static struct least least_of(struct lower *l, const struct ap_task *t)
 {
 	struct ap_mark mark = ap_arena_mark(l->ctx->scratch);
 	struct ap_ctx local = *l->ctx;
-	double least = INFINITY;
+	struct least least = {INFINITY, INFINITY};
 	struct ap_space space;
 
 	local.arena = l->ctx->scratch;
 	ap_space_make(&local, t->bound, ap_machine_at(l->m, t->block)->ndev, l->step, &space);
-	for (uint32_t c = 0; c < space.n; c++)
-		least = fmin(least, price(l, t, &space.count[(size_t)c * space.nfactor]));
+	for (uint32_t c = 0; c < space.n; c++) {
+		struct least one = price(l, t, &space.count[(size_t)c * space.nfactor]);
+
+		least.s = fmin(least.s, one.s);
+		least.launch_s = fmin(least.launch_s, one.launch_s);
+	}
 	ap_arena_release(l->ctx->scratch, mark);
 	return least;
+}
+
+/* The least of the task, as of all of its class; 0 after MOST_PRICED. */
+static struct least find_least(struct lower *l, ap_id node, const struct ap_task *t)
+{
+	struct least *of_class = &l->least[l->class_of[node]];
+
+	if (of_class->s < 0)
+		*of_class = l->priced < MOST_PRICED ? least_of(l, t) : (struct least){0, 0};
+	return *of_class;
 }
 
 static struct lower start(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
@@ -60,9 +80,9 @@ static struct lower start(struct ap_ctx *ctx, const struct ap_graph *g, const st
 	l.pricer = ap_pricer_create(ctx->arena, m, step);
 	ap_tasks_make(ctx, g, step, &l.task);
 	l.class_of = ap_task_classes(ctx, l.task, g->nnode);
-	l.least = AP_NEW_N(ctx->arena, double, g->nnode);
+	l.least = AP_NEW_N(ctx->arena, struct least, g->nnode);
 	for (ap_id i = 0; i < g->nnode; i++)
-		l.least[i] = -1;
+		l.least[i].s = -1;
 	return l;
 }
 
@@ -75,15 +95,10 @@ double ap_plan_lower_bound_s(struct ap_ctx *ctx, const struct ap_graph *g,
 	ap_ctx_phase(ctx, "bounding");
 	l = start(ctx, g, m, step);
 	for (ap_id i = 0; i < g->nnode && !ap_ctx_stopped(ctx); i++) {
-		double *of_class = &l.least[l.class_of[i]];
-
-		if (fixed && fixed[i]) {
-			sum += price(&l, &l.task[i], fixed[i]);
-			continue;
-		}
-		if (*of_class < 0)
-			*of_class = l.priced < MOST_PRICED ? least_of(&l, &l.task[i]) : 0;
-		sum += *of_class;
+		if (fixed && fixed[i])
+			sum += price(&l, &l.task[i], fixed[i]).s;
+		else
+			sum += find_least(&l, i, &l.task[i]).s;
 	}
 	return sum;
 }
@@ -97,13 +112,11 @@ double ap_plan_least_kernels_s(struct ap_ctx *ctx, const struct ap_graph *g, con
 
 	l.kernels = true;
 	for (ap_id i = 0; i < g->nnode; i++) {
-		double *of_class = &l.least[l.class_of[i]];
 		uint32_t stage = g->node[i].stage > 0 ? (uint32_t)g->node[i].stage : 0;
+		double s = find_least(&l, i, &l.task[i]).s;
 
-		if (*of_class < 0)
-			*of_class = l.priced < MOST_PRICED ? least_of(&l, &l.task[i]) : 0;
 		if (stage < nstage)
-			busy[stage] += *of_class;
+			busy[stage] += s;
 	}
 	for (uint32_t s = 0; s < nstage; s++)
 		most = fmax(most, busy[s]);
@@ -114,33 +127,33 @@ double ap_plan_least_passes_s(struct ap_ctx *ctx, const struct ap_graph *g, cons
 	const struct ap_step *step, const uint32_t *times)
 {
 	struct lower l = start(ctx, g, m, step);
-	double sum = 0;
+	double kernels_s = 0, launches_s = 0;
 
 	l.kernels = true;
 	for (ap_id i = 0; i < g->nnode; i++) {
-		double *of_class = &l.least[l.class_of[i]];
 		struct ap_bound even = *l.task[i].bound;
 		struct ap_task t = l.task[i];
+		struct least least;
 
 		even.even = true;
 		t.bound = &even;
 		if (t.once)
 			continue;
-		if (*of_class < 0)
-			*of_class = l.priced < MOST_PRICED ? least_of(&l, &t) : 0;
-		sum += times[i] * *of_class;
+		least = find_least(&l, i, &t);
+		kernels_s += times[i] * least.s;
+		launches_s += times[i] * least.launch_s;
 	}
-	return sum;
+	return fmax(kernels_s, launches_s);
 }
 
 /* Cost when repeated on all devices, divided by their number. */
-static double uncut_part(struct lower *l, const struct ap_task *t)
+static double uncut_part_s(struct lower *l, const struct ap_task *t)
 {
 	int32_t ones[AP_MAX_FACTOR];
 
 	for (int f = 0; f < AP_MAX_FACTOR; f++)
 		ones[f] = 1;
-	return price(l, t, ones) / (double)ap_machine_at(l->m, t->block)->ndev;
+	return price(l, t, ones).s / (double)ap_machine_at(l->m, t->block)->ndev;
 }
 
 const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
@@ -153,12 +166,11 @@ const double *ap_plan_least_s(struct ap_ctx *ctx, const struct ap_graph *g, cons
 	alone.exchange_alone = true;
 	l = start(ctx, g, m, &alone);
 	for (ap_id i = 0; i < g->nnode; i++) {
-		double *of_class = &l.least[l.class_of[i]];
+		struct least *of_class = &l.least[l.class_of[i]];
 
-		if (*of_class < 0)
-			*of_class = l.priced < MOST_PRICED ? least_of(&l, &l.task[i])
-				: uncut_part(&l, &l.task[i]);
-		least[i] = *of_class;
+		if (of_class->s < 0 && l.priced >= MOST_PRICED)
+			of_class->s = uncut_part_s(&l, &l.task[i]);
+		least[i] = find_least(&l, i, &l.task[i]).s;
 	}
 	return least;
 }

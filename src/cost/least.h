@@ -20,10 +20,11 @@ double ap_plan_least_kernels_s(struct ap_ctx *ctx, const struct ap_graph *g, con
 	const struct ap_step *step);
 
 /*
- * Seconds of kernels in all passes of a step at least, whatever the cuts: of each operator that runs for
- * every micro-batch the least over its candidates, `times` over, [g->nnode]. Second runs are left out, and
- * causally masked sequences are dealt as evenly as can be. 0 for operators after the first some hundred
- * thousand candidates. Complexity as above.
+ * Seconds of all passes of a step at least, whatever the cuts: of kernels, or of the host that starts them,
+ * since each block takes as long as either (plan/path.h). Of each operator that runs for every micro-batch
+ * the least over its candidates counts `times` over, [g->nnode]. Second runs are left out, and causally
+ * masked sequences are dealt as evenly as can be. 0 for operators after the first some hundred thousand
+ * candidates. Complexity as above.
  */
 double ap_plan_least_passes_s(struct ap_ctx *ctx, const struct ap_graph *g, const struct ap_machine *m,
 	const struct ap_step *step, const uint32_t *times);

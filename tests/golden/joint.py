@@ -170,6 +170,8 @@ def look_at(folder, name, executor, chip, devices, memory, software):
     for jobs, file in zip((1, 4), files):
         code, out, err = run("plan", graph, *machine, "--json", "--jobs", str(jobs),
                              "--plan-out", file)
+        if code == 5 and memory and software and "fits the memory" in err:
+            return  # the memory is what the executor's own profile leaves little of
         if code != 0:
             fault(f"{what}: exit code {code}: {err}")
             return
