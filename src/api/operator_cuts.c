@@ -11,7 +11,10 @@
 
 enum { CUTS_TRIED = 3 }; /* settings under which cuts are searched */
 #define CUTS_NEAR 1.1 /* their best hybrids take so many times the best of all at most */
-#define CUTS_WORK (INT64_C(1) << 34) /* what a table may take; short rounds of the engine follow */
+/* What a table may take, and a round of the engine after it; layers share the table, but not the round. */
+#define CUTS_WORK (INT64_C(1) << 38) /* over the number of layers, within: */
+#define LEAST_WORK (INT64_C(1) << 32)
+#define MOST_WORK (INT64_C(1) << 34)
 
 struct cutting {
 	struct ap_ctx ctx;
@@ -80,6 +83,13 @@ static uint32_t find_nearest(const struct ap_decision *d, uint32_t at[CUTS_TRIED
 	return n;
 }
 
+static int64_t work_of(int64_t layers)
+{
+	int64_t work = CUTS_WORK / (layers > 0 ? layers : 1);
+
+	return work < LEAST_WORK ? LEAST_WORK : work > MOST_WORK ? MOST_WORK : work;
+}
+
 bool ap_operator_cuts_sayable(const struct ap_settings *set)
 {
 	const struct ap_route *route = ap_route_at((size_t)set->executor);
@@ -96,7 +106,7 @@ void ap_operator_cuts_settings(struct ap_ctx *ctx, const struct ap_settings *set
 	out->memory = d->usable_bytes;
 	if (!ap_setting_given(set, AP_SET_work_limit))
 		ap_points_give(ctx, out, AP_SET_work_limit,
-			ap_arena_printf(ctx->arena, "%" PRId64, CUTS_WORK));
+			ap_arena_printf(ctx->arena, "%" PRId64, work_of(d->space.layers)));
 }
 
 double ap_operator_cuts_step(struct ap_ctx *ctx, const struct ap_settings *set, const struct ap_sources *src)
