@@ -14,17 +14,8 @@
 #include "graph/family.h"
 #include "graph/fold.h"
 #include "pipeline/schedule.h"
-#include "route/route.h"
 
 enum { MOST_PRICED = 24 }; /* numbers of stages and micro-batches, beside those of one micro-batch */
-
-bool ap_cut_bound_asked(const struct ap_settings *set)
-{
-	const struct ap_route *route = ap_route_at((size_t)set->executor);
-
-	return !route->degrees && !route->complete && !set->hybrid &&
-		set->parallel_mode == AP_MODE_AUTO_PARALLEL;
-}
 
 struct pricing {
 	struct ap_ctx *ctx;

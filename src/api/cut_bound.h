@@ -6,9 +6,6 @@
 #include "api/request.h"
 #include "decision/space.h"
 
-/* Can plans cut each operator by itself: is the executor told so, and no hybrid asked for? */
-bool ap_cut_bound_asked(const struct ap_settings *set);
-
 /* What the bound of a point depends on: those with equal keys have the same. */
 #define AP_CUT_BOUND_KEY 3
 void ap_cut_bound_key(const struct ap_decision_point *p, int64_t key[AP_CUT_BOUND_KEY]);

@@ -527,7 +527,7 @@ static struct ap_plan_joint *tell(struct ap_ctx *ctx, const struct ap_decided *a
 		.evaluated = j->evaluated, .fit = j->count[AP_DECISION_FITS],
 		.too_large = j->count[AP_DECISION_TOO_LARGE], .refused = j->count[AP_DECISION_REFUSED],
 		.slower = j->count[AP_DECISION_BOUNDED], .open = j->count[AP_DECISION_OPEN]};
-	if (ap_cut_bound_asked(set)) {
+	if (ap_operator_cuts_sayable(set)) {
 		struct ap_decision_point *point = AP_NEW_N(ctx->scratch, struct ap_decision_point, j->n);
 
 		for (uint32_t i = 0; i < j->n; i++)

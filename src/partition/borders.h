@@ -16,8 +16,7 @@ struct ap_borders *ap_borders_make(struct ap_ctx *ctx, const struct ap_partition
 
 /* Ticks that all sends take at least, each counted so many times: [part] from the part to the next one, and
  * back; 0 if the layers cannot be cut like that. at: where these borders are then, behind so many layers of
- * the body, [part]; may be NULL.
- * O(parts * layers). */
+ * the body, [part]; may be NULL. O(parts * layers). */
 double ap_borders_least(struct ap_borders *b, const int64_t *times, const int64_t *times_back, int64_t *at);
 
 /* Ticks of a send over a border behind so many layers of the body, at least. */

@@ -40,7 +40,8 @@ void ap_options_limit(struct ap_options *c, uint64_t comparisons);
 double ap_options_tick_s(const struct ap_options *c); /* a power of two */
 double ap_options_error_s(const struct ap_options *c); /* by which rounding moves an objective at most */
 
-/* Ticks of ap_partition_send_s(), ap_partition_send_back_s(); AP_NONE: what the other end takes alone. */
+/* Ticks of ap_partition_send_s(), ap_partition_send_back_s(); AP_NONE: what the other end takes alone, or the
+ * border, which is behind so many layers of the body. */
 int64_t ap_options_send(const struct ap_options *c, uint32_t from, uint32_t to, int64_t layers);
 int64_t ap_options_send_back(const struct ap_options *c, uint32_t from, uint32_t to, int64_t layers);
 
@@ -50,9 +51,8 @@ void ap_options_least_sends(const struct ap_options *c, uint32_t from, uint32_t 
 	int64_t *there, int64_t *home, int64_t *most);
 
 /* What every send takes at least in plans of the degrees from `from` to `to` - 1, wherever borders are, into
- * *there and *home.
- * Returns whether paths may go through queues of sends: not if some take time in some of these plans, and
- * none in others. O(degrees * layers). */
+ * *there and *home. Returns whether paths may go through queues of sends: not if some take time in some of
+ * these plans, and none in others. O(degrees * layers). */
 bool ap_options_sends(const struct ap_options *c, uint32_t from, uint32_t to, int64_t *there, int64_t *home);
 
 /* A replay of the problem's schedule, with what its parts share, in the arena of ctx. */
